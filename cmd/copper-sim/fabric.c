@@ -37,8 +37,8 @@ static uint64_t processed_at(struct sim_node *n, uint64_t us, uint64_t bytes_ns)
 	return reserve_time(&n->rpc.processor_free, cop_sim_now(), us * 1000 + bytes_ns);
 }
 
-/* Returns the arrival time of bytes sent at this time. The first bytes travel while the last
- * ones still wait. */
+/* Returns when bytes sent at this time arrive. The first bytes travel while the last ones still
+ * wait. */
 static uint64_t arrives_at(
 	struct sim_node *from, struct sim_node *to, uint64_t leave, uint64_t bytes)
 {
@@ -118,7 +118,7 @@ static void serve_request(void *arg, uint64_t unused)
 		abort();
 }
 
-/* The processor time of half a message, or of half a request that shares one. */
+/* The processor time for half a message, or for half a request that shares a message. */
 static uint64_t part_of(uint64_t half_us, const struct cop_rpc_req *q)
 {
 	return q->joined ? q->from->sim->conf.model.joined_us : half_us;
@@ -282,7 +282,7 @@ static void come_back(void *arg, uint64_t bytes)
 		deliver_answer, q, 0);
 }
 
-/* Drops the reply of a node that has died since. */
+/* Drops the reply of a node that has died in the meantime. */
 static void drop_answer(struct cop_rpc_req *q, const struct cop_rpc_answer *a)
 {
 	cop_list_remove(&q->served);
@@ -326,7 +326,7 @@ void cop_sim_fabric_open(struct sim_node *n)
 	cop_list_init(&n->rpc.served);
 }
 
-/* Nodes waiting for replies of this one will receive an error. */
+/* Nodes that wait for replies from this one will get an error. */
 void cop_sim_fabric_died(struct sim_node *n)
 {
 	for (struct cop_list *l = n->rpc.served.next; l != &n->rpc.served; l = l->next) {
@@ -342,7 +342,7 @@ void cop_sim_fabric_close(struct sim_node *n)
 	free(n->rpc.dead);
 }
 
-/* fetch calls these when it is closed, with no request in flight here. */
+/* fetch calls these when it is closed; no request is in flight here by then. */
 struct cop_endpoint *cop_rpc_fabric(struct cop_rpc *r)
 {
 	(void)r;

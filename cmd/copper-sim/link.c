@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The links between nodes. If there are as many trees as nodes, any two nodes may need a link, but
- * a run uses few of these links. They are stored in an open-addressing hash table, keyed by the
- * pair of nodes and at most half full. */
+/* The links between nodes. With as many trees as nodes, any two nodes may need a link, but a run
+ * uses few of them. They are stored in an open-addressing hash table that is keyed by the pair of
+ * nodes and at most half full. */
 #include "sim.h"
 
 #define LEAST_SLOTS 1024u

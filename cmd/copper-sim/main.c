@@ -177,7 +177,7 @@ static uint64_t available_bytes(void)
 	return kib ? kib * 1024 : UINT64_MAX;
 }
 
-/* Without this check the OOM killer would kill some process on this machine. */
+/* Without this check, the OOM killer might kill any process on this machine. */
 static bool has_memory(const struct sim_conf *conf)
 {
 	uint64_t needs = cop_sim_memory_needed(conf), has = available_bytes();

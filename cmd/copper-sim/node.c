@@ -92,7 +92,7 @@ static void ask_and_wait(struct sim_node *n, int32_t line)
 	line_answered(n, line, rc);
 }
 
-/* Requests a line and those in the same message. */
+/* Requests a line, and the lines in the same message. */
 static void ask_lines(void *arg, uint64_t line)
 {
 	const struct sim_line *first = ((struct sim_node *)arg)->sim->conf.trace->line;
@@ -145,8 +145,8 @@ static void kill_node(void *arg, uint64_t unused)
 	cop_sim_fabric_died(n);
 }
 
-/* Draws the node's time of death: with the given probability per second, or once in the span in
- * which nodes die. */
+/* Draws the time at which the node dies: with the given probability per second, or once within the
+ * time in which nodes die. */
 static uint64_t death_of(const struct sim_node *n)
 {
 	const struct sim_conf *c = &n->sim->conf;

@@ -27,7 +27,7 @@ struct job {
 	unsigned children, tasks; /* children with unread attributes; tasks in progress */
 };
 
-/* Sequential operations that occupy one slot of the pool. */
+/* Operations that run one after another in one slot of the pool. */
 struct task {
 	struct cop_list link;
 	struct job *job;
@@ -38,7 +38,7 @@ struct task {
 struct origin_pool {
 	struct cop_list urgent, background; /* tasks */
 	uint64_t running, running_background;
-	bool knows_device; /* whether it has checked once if the file system is autofs */
+	bool knows_device; /* it has checked, once, whether the file system is autofs */
 	struct {
 		uint64_t file, until;
 	} kept[KEPT];
@@ -177,7 +177,7 @@ static void keep_file(struct job *j)
 	p->kept[slot].until = j->offset + j->bytes < j->size ? cop_sim_now() + KEPT_NS : 0;
 }
 
-/* A listing continues with its children. */
+/* After a listing come its children. */
 static void end_job(struct job *j)
 {
 	const struct sim_line *l = j->line;
@@ -328,13 +328,13 @@ struct cop_origin *cop_origin_background(struct cop_origin *o)
 	return &o->node->behind;
 }
 
-/* Here these are urgent ones. */
+/* In the simulation, these jobs are urgent ones. */
 struct cop_origin *cop_origin_soon(struct cop_origin *o)
 {
 	return o;
 }
 
-/* Jobs that have not begun are moved to the urgent ones. */
+/* Moves jobs that have not begun to the urgent ones. */
 void cop_origin_raise_priority(struct cop_origin *o, const char *path, uint64_t offset)
 {
 	struct origin_pool *p = pool_of(o->node);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One run: creates the nodes, runs the events, and sums up. */
+/* One run: creates the nodes, runs the events, and sums up the results. */
 #include "sim.h"
 
 #include <malloc.h>

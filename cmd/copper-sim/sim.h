@@ -34,8 +34,8 @@ struct sim_line {
 	int32_t after;          /* the line whose reply it follows; -1: the start */
 	bool waited;
 	bool background, first; /* as in struct cop_ask */
-	bool joined;            /* sent in the message of the previous line */
-	bool use;               /* uses the result of another line */
+	bool joined;            /* sent in the same message as the previous line */
+	bool use;               /* uses the reply to another line */
 	uint64_t think_ns, bytes, size, index;
 	uint32_t calls;
 	int ret;
@@ -43,7 +43,7 @@ struct sim_line {
 	int32_t nth_chunk;      /* index among the lines that request a chunk */
 	int32_t dir;            /* the line with the listing of its directory, or -1 */
 	int32_t follower, next; /* follower: the first line that follows this one; next: the next
-				   line that follows the same line as this */
+				   line with the same predecessor */
 	void *blob;             /* the reply, unless it is a chunk */
 };
 
@@ -56,17 +56,17 @@ struct sim_trace {
 	uint64_t think_ns; /* run time of the program if all replies were immediate */
 	char *text;
 };
-/* The recordings of a file: without bundles, and with them (no lines if missing). 0, or -errno
- * with a sentence that names the file and the line. */
+/* Reads the recordings of a file: without bundles, and with them (no lines if there are none).
+ * Returns 0, or -errno with a message that names the file and the line. */
 int cop_sim_trace_read(const char *file, struct sim_trace trace[2], struct cop_err *err);
-/* Creates the replies; call it after each cop_sim_memory_reset. */
+/* Creates the replies. Call it after each cop_sim_memory_reset. */
 void cop_sim_trace_answers(struct sim_trace *t);
 void cop_sim_trace_free(struct sim_trace trace[2]);
-/* The line whose chunk a node requests in place of this one, in a node-specific order; the same
- * line if it is not for a chunk. */
+/* The line whose chunk a node requests in place of this line's, in an order specific to the node;
+ * the line itself if it does not request a chunk. */
 const struct sim_line *cop_sim_trace_shuffled(
 	const struct sim_trace *t, const struct sim_line *l, uint64_t seed);
-/* The line of a request; NULL if there is none. */
+/* The line of this request; NULL if there is none. */
 const struct sim_line *cop_sim_trace_find(
 	const struct sim_trace *t, enum cop_ask_kind kind, const char *path);
 
@@ -74,24 +74,25 @@ const struct sim_line *cop_sim_trace_find(
 
 typedef void sim_fn(void *arg, uint64_t value);
 uint64_t cop_sim_now(void);
-/* Calls fn(arg, value) at this time, or now if it has passed. Ties are resolved in call order. */
+/* Calls fn(arg, value) at this time, or now if it has passed. Events at the same time run in the
+ * order of these calls. */
 void cop_sim_at(uint64_t time_ns, sim_fn *fn, void *arg, uint64_t value);
-/* Runs until no events remain; the clock starts at 0. */
+/* Runs until no events remain. The clock starts at 0. */
 void cop_sim_run(void);
 uint64_t cop_sim_events(void);
 void cop_sim_clock_reset(void);
-/* A reproducible random number from 0 to below limit, for the n-th draw of this kind. */
+/* A reproducible random number below limit, for the n-th draw of this kind. */
 uint64_t cop_sim_draw(uint64_t seed, uint64_t kind, uint64_t n, uint64_t limit);
-/* calloc that exits if memory is short. */
+/* Like calloc, but exits if memory is short. */
 void *cop_sim_alloc(size_t count, size_t bytes);
 
 /* ---- memory.c ---- */
 
 void cop_sim_memory_reset(void);
-/* Zeroed bytes ignored by cop_cache_release, valid until the reset, which also unmaps the tables
- * of all nodes. */
+/* Zeroed bytes that cop_cache_release ignores. They are valid until the reset, which also unmaps
+ * the tables of all nodes. */
 void *cop_sim_memory_blob(size_t bytes);
-/* Whether this is such a blob, or a chunk. */
+/* Whether data is such a blob, or a chunk. */
 bool cop_sim_memory_shared(const void *data);
 
 /* ---- a run ---- */
@@ -101,7 +102,7 @@ struct sim_conf {
 	bool manifest, bundle; /* bundle: trace is the recording with bundles */
 	bool shuffle;          /* each node requests the chunks in its own order */
 	uint64_t skew_ns;
-	uint64_t die_per_million; /* dying nodes per million, per second */
+	uint64_t die_per_million; /* nodes per million that die, per second */
 	uint64_t die_within_ns;   /* or in total, within this time; 0: per second */
 	uint64_t seed;
 	struct cop_model model;
@@ -109,15 +110,15 @@ struct sim_conf {
 };
 
 struct sim_result {
-	uint64_t first_ns, median_ns, last_ns; /* when nodes' programs ended; 0: none */
-	uint64_t waiting_ns;                   /* the longest total wait of a program */
+	uint64_t first_ns, median_ns, last_ns; /* when the nodes' programs ended; 0: none */
+	uint64_t waiting_ns;                   /* the longest total wait of any program */
 	uint32_t finished, died;
 	uint64_t storage_ops, storage_bytes; /* system calls of all roots */
 	uint64_t storage_clients;
 	uint64_t requests, messages, failovers; /* several requests may share a message */
 	uint64_t bundle_bytes, bundle_used_bytes;
 	uint64_t link_bytes, node_bytes,
-		bytes;        /* of the busiest link, sent by the busiest node, and total */
+		bytes;        /* of the busiest link, sent by the busiest node, and in total */
 	uint64_t cache_bytes; /* maximum on one node */
 	uint64_t events;
 	double wall_s;
@@ -128,10 +129,10 @@ struct cop_rpc {
 	struct sim_node *node;
 	uint64_t processor_free, out_free, in_free; /* ns */
 	uint64_t out_bytes;
-	struct cop_list served; /* requests that this node must answer */
+	struct cop_list served; /* requests that this node has to answer */
 	unsigned corked;        /* requests for batch_rank share a message */
 	uint32_t batch_rank;    /* COP_TOPO_NONE: nothing sent yet */
-	uint32_t *dead;         /* ranks that it has found dead */
+	uint32_t *dead;         /* ranks that this node has found dead */
 	unsigned dead_count;
 };
 
@@ -163,9 +164,9 @@ struct sim_link {
 struct sim {
 	struct sim_conf conf;
 	struct sim_node *node;
-	struct cop_stats stats; /* of all nodes together */
+	struct cop_stats stats; /* summed over all nodes */
 	struct {
-		struct sim_link *slot; /* a hash table of the used links */
+		struct sim_link *slot; /* hash table of the links in use */
 		size_t slots, used;
 	} links;
 	uint64_t busiest_link_bytes;
@@ -179,10 +180,10 @@ static inline bool cop_sim_is_dead(const struct sim_node *n)
 	return cop_sim_now() >= n->dies_ns;
 }
 
-/* In bytes of this machine, slightly more than a run needs. */
+/* The memory of this machine that a run needs, in bytes, rounded up. */
 uint64_t cop_sim_memory_needed(const struct sim_conf *conf);
 void cop_sim_simulate(const struct sim_conf *conf, struct sim_result *out);
-/* The same program without Copper on all nodes: the time of the slowest. */
+/* The time of the slowest node if all nodes run the same program without Copper. */
 double cop_sim_direct_s(const struct sim_conf *conf);
 
 /* link.c */
@@ -193,7 +194,7 @@ void cop_sim_links_free(struct sim *s);
 /* fabric.c */
 void cop_sim_fabric_open(struct sim_node *n);
 void cop_sim_fabric_close(struct sim_node *n);
-/* The node dies now. */
+/* Called when the node dies. */
 void cop_sim_fabric_died(struct sim_node *n);
 /* origin.c */
 void cop_sim_storage_open(struct sim *s);

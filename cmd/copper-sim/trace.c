@@ -19,7 +19,7 @@ static const char *const kinds[] = {[COP_ASK_LISTING] = "listing",
 	[COP_ASK_STATFS] = "statfs",
 	[COP_ASK_CHECK] = "check"};
 
-/* Splits the line at its blanks; the last field may contain some. */
+/* Splits the line at blanks; the last field may contain some. */
 static bool split_fields(char *line, char *field[FIELDS])
 {
 	for (unsigned i = 0; i < FIELDS; i++) {
@@ -39,7 +39,7 @@ static bool parse_number(const char *text, uint64_t max, uint64_t *out)
 	return cop_parse_u64(text, out) == 0 && *out <= max;
 }
 
-/* The letters after a plus. */
+/* Parses the letters after a plus sign. */
 static bool parse_flags(const char *flags, struct sim_line *l)
 {
 	for (; *flags; flags++)

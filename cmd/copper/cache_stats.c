@@ -20,7 +20,7 @@ static int report_failure(const struct cop_err *err)
 	return 1;
 }
 
-/* Prints the summary, and the written files. */
+/* Prints the summary and the names of the files written. */
 static int print_usage(const struct cop_usage *u, bool json)
 {
 	struct cop_buf out = {0};
@@ -44,8 +44,8 @@ static int write_summary(const struct cop_usage *u, const char *dir, struct cop_
 	return cop_usage_write(u, dir, err);
 }
 
-/* Sums up the files in from; output_dir: also writes the two summaries there. Returns the exit
- * code. */
+/* Sums up the files in from and, if output_dir is given, writes the two summaries there. Returns
+ * the exit code. */
 static int sum_up_usage(const char *from, const char *output_dir, bool json)
 {
 	struct cop_usage u = {0};
@@ -146,8 +146,8 @@ static int write_listing(const struct listing *l, const char *dir, struct cop_er
 	return rc;
 }
 
-/* Writes the cache contents of the node at that socket to five files in output_dir, which is
- * created. */
+/* Writes the cache contents of the node at this socket to five files in output_dir, which is
+ * created if necessary. */
 static int ask_usage(const char *socket, const char *output_dir, bool json)
 {
 	struct cop_ctl_reply reply = {0};
@@ -169,7 +169,7 @@ static int ask_usage(const char *socket, const char *output_dir, bool json)
 }
 
 #define TIMEOUT_MS 30000
-/* Snapshots may take long: disks may be slow, and a job may have many nodes. */
+/* Snapshots can take a long time: disks may be slow, and a job may have many nodes. */
 #define SNAPSHOT_TIMEOUT_MS 600000
 
 struct args {
@@ -211,7 +211,8 @@ static const struct cop_opt_table table = {.command = "copper cache-stats",
 	COP_OPT_ROWS(rows),
 	COP_OPT_OPERANDS(operands)};
 
-/* Calls the node; the caller frees its reply. 1 on failure, with a message on standard error. */
+/* Sends a line to the node; the caller frees the reply. Returns 0, or 1 after a message on standard
+ * error. */
 static int call_node(
 	const char *path, const char *line, uint32_t timeout_ms, struct cop_ctl_reply *reply)
 {
@@ -245,9 +246,9 @@ static int ask_and_print(const char *path, const char *line, uint32_t timeout_ms
 	return rc;
 }
 
-/* Converts PATH, which is below the mount point, into a relative path without "." and empty
- * components. It may be relative to the mount point, or a path through the mount. -EINVAL for
- * "..", newlines, and absolute paths elsewhere. out has COP_CTL_LINE_MAX bytes. */
+/* Converts PATH, which is below the mount point, into a relative path without "." or empty
+ * components. PATH may be relative to the mount point or lead through the mount. -EINVAL for "..",
+ * newlines, and absolute paths elsewhere. out has COP_CTL_LINE_MAX bytes. */
 static int path_below(const struct args *a, char *out)
 {
 	char mount[PATH_MAX], copy[PATH_MAX], *save, *part;
@@ -290,7 +291,7 @@ static int invalidate_path(const struct args *a, const char *path)
 	return ask_and_print(path, line, TIMEOUT_MS);
 }
 
-/* Scripts receive --all as JSON, a terminal as a table. */
+/* On a terminal, --all prints a table; for scripts it prints JSON. */
 static bool wants_table(const struct args *a)
 {
 	return a->table || (!a->json && (!a->all || isatty(STDOUT_FILENO)));
@@ -312,7 +313,7 @@ struct watch {
 	uint64_t at_ms; /* when it was requested; 0: never */
 };
 
-/* Appends the table with the growth since the previous round. */
+/* Appends the table with what has grown since the previous round. */
 static int show_growth(
 	const struct args *a, struct watch *w, uint64_t now_ms, char *reply, struct cop_buf *out)
 {

@@ -9,7 +9,7 @@
 
 #define FAILED 125
 
-/* Faults of this process itself, and job control signals. */
+/* Signals for faults of this process itself and for job control, which are not forwarded. */
 static const int kept[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGTTIN, SIGTTOU};
 
 static void waited_for(sigset_t *set)
@@ -64,7 +64,7 @@ static void pass_on(pid_t pid, const siginfo_t *info)
 		kill(pid, info->si_signo);
 }
 
-/* Not for SIGSTOP: a user who stops only the command may also continue only the command, and
+/* SIGSTOP does not count: a user who stops only the command may also continue only the command, and
  * this process would remain stopped. */
 static bool is_of_terminal(int status)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cmd: the subcommands. Each receives its own words, with its name as argv[0], and returns the
- * exit code: 0 success, 1 failure, 2 misuse. Results are printed on stdout, everything else on
+/* cmd: the subcommands. Each receives its own arguments, with its name as argv[0], and returns the
+ * exit code: 0 for success, 1 for failure, 2 for misuse. Results go to stdout, everything else to
  * stderr. */
 #ifndef COP_CMD_H
 #define COP_CMD_H
@@ -26,8 +26,8 @@ int cop_cmd_runs(int argc, char **argv);
 int cop_cmd_report(int argc, char **argv);
 int cop_cmd_predict(int argc, char **argv);
 
-/* Prints a command's result. Returns 0, or 1 with a message that printing failed and, unless
- * NULL, what exists nevertheless. */
+/* Prints a command's result. Returns 0, or 1 after a message that says that printing failed and,
+ * unless besides is NULL, what was produced nevertheless. */
 int cop_cmd_print(const char *command, const struct cop_buf *text, const char *besides);
 
 #endif

@@ -31,8 +31,8 @@ static void watch_process(struct cop_cmd_ending *e, int pid)
 		e->fd[e->count++] = fd;
 }
 
-/* Removes the mount of a dead node if it belongs to the tree being stopped: no program needs it. A
- * single node ("-") does not belong to a tree. */
+/* Removes the mount of a dead node if it belongs to the tree being stopped, where no program needs
+ * it any more. A single node ("-") does not belong to a tree. */
 static void remove_dead_mount(const struct cop_cmd_ending *e, const char *key, const char *path)
 {
 	char tree[COP_CTL_NOTE_SIZE];

@@ -20,7 +20,7 @@
 #define COMPILER "gcc " __VERSION__
 #endif
 
-/* In the order and groups of the help. */
+/* In the order of the help, and in its groups. */
 static const struct cop_cmd commands[] = {
 	{"mount", "start this node, mount, return when the tree is ready", cop_cmd_mount},
 	{"serve", "start a node without a mount (a root or a relay)", cop_cmd_serve},
@@ -118,8 +118,9 @@ static int help_on(char *word)
 	return command ? command->run(2, argv) : refuse_subcommand(word);
 }
 
-/* If a standard stream is closed, the next opened file gets its number, and is then written to
- * as standard output or closed as standard input, e.g. the connection to the kernel's FUSE. */
+/* If a standard stream is closed, the next file opened gets its number. That file, for example the
+ * connection to the kernel's FUSE, would then be written to as standard output or closed as
+ * standard input. */
 static void open_standard_streams(void)
 {
 	int fd;

@@ -8,7 +8,7 @@
 #include "trace/mark/mark.h"
 #include "base/opt/opt.h"
 
-/* The exit status for own failures, as in env(1), timeout(1) and others. */
+/* The exit status if copper mark itself fails, as in env(1), timeout(1) and others. */
 #define FAILED 125
 
 struct args {
@@ -66,7 +66,7 @@ static pid_t shell_of(const struct args *a)
 	return a->shell > 0 ? (pid_t)a->shell : getppid();
 }
 
-/* A write failure does not affect the command, whether it has run or will run. */
+/* A write failure does not affect the command, before or after it has run. */
 static int write_events(const struct args *a, const struct cop_mark_event *events, unsigned n)
 {
 	struct cop_err err = {0};
@@ -140,7 +140,8 @@ static void mark_end(
 		write_events(a, e + 2, 1);
 }
 
-/* In the child: waits until its begin event has been written, before any other event. */
+/* Runs in the child: waits until the begin event has been written, so that it precedes all other
+ * events. */
 static int run_command(char **command, int go, const struct cop_child_signals *before, pid_t parent)
 {
 	char word;

@@ -5,7 +5,7 @@
 #include "node/launch/launch.h"
 #include "sweep.h"
 
-/* The user requested a report, so failed checks are not errors of this command. */
+/* The user asked for a report, so a failed check is not an error of this command. */
 static int check_machine(const struct cop_conf *conf, const char *command)
 {
 	struct cop_buf out = {0};

@@ -64,7 +64,7 @@ static int print_touched(const struct cop_firsttouch *m, const char *file, bool 
 	return rc;
 }
 
-/* The part of `copper paths` that writes a manifest. */
+/* Implements the option of copper paths that writes a manifest. */
 static int write_manifest(const char *job_dir, const char *file, bool json)
 {
 	struct cop_firsttouch m = {0};

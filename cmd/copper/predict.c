@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copper predict: estimates the start of a program on many nodes. */
+/* copper predict: estimates how long a program takes to start on many nodes. */
 #include <limits.h>
 
 #include "base/base/json.h"
@@ -85,7 +85,7 @@ static int parse_figures(const struct args *a, struct prediction *p, struct cop_
 	return rc;
 }
 
-/* The given recording, or the one kept by copper mount for this source. */
+/* Finds the recording: the one given, or the one that copper mount keeps for this source. */
 static int find_manifest(const struct args *a, struct prediction *p, struct cop_err *err)
 {
 	if (a->manifest) {
@@ -264,7 +264,7 @@ static void print_fastest(const struct prediction *p, struct cop_buf *text)
 	cop_buf_str(text, "\n");
 }
 
-/* A number too wide for its column is rounded. */
+/* Rounds a number that is too wide for its column. */
 static void print_cell(struct cop_buf *text, int width, double value, int decimals)
 {
 	if (value < 1e5)

@@ -82,7 +82,7 @@ static void copy(char to[COP_PAGE_SPAN_NAME], struct cop_trace_str from)
 	to[n] = '\0';
 }
 
-/* "rank 3", "n007 4711", or by default the name of the file. */
+/* Names the process, for example "rank 3" or "n007 4711"; by default, after the file. */
 static void name_process(const struct reading *r, const struct cop_trace_event *e, struct span *s)
 {
 	const char *file = cop_trace_files_name(r->files, e->source), *slash = strrchr(file, '/');
@@ -104,7 +104,7 @@ static int longest_first(const void *a, const void *b)
 {
 	const struct span *x = a, *y = b;
 
-	/* Keeps Copper's own spans, which are few. */
+	/* Always keep Copper's own spans, which are few. */
 	if (!x->process != !y->process)
 		return x->process ? 1 : -1;
 	return (x->for_ns < y->for_ns) - (x->for_ns > y->for_ns);
@@ -162,7 +162,7 @@ static void read_files(struct reading *r, char **path, size_t n)
 
 /* ---- sorting ---- */
 
-/* A program may have appended to a file of an earlier job. */
+/* A program may have appended its spans to the file of an earlier job. */
 static void drop_elsewhen(struct reading *r, int64_t from_ns)
 {
 	size_t to = 0;
@@ -203,7 +203,7 @@ static int by_first(const void *a, const void *b)
 	return longest_first(a, b);
 }
 
-/* Processes in the order of their first spans. */
+/* Numbers the processes in the order of their first spans. */
 static void sort_spans(struct reading *r)
 {
 	qsort(r->span, r->n, sizeof(*r->span), by_process);
@@ -252,8 +252,8 @@ static int fill_page(struct reading *r, const struct cop_jobdata *job, int64_t f
 	return 0;
 }
 
-/* Reads the spans in JOBDIR/otel and in the files *.json and *.jsonl of JOBDIR itself. Files
- * without spans and unreadable files count as empty. The caller frees out. 0 or -ENOMEM. */
+/* Reads the spans in JOBDIR/otel and in the files *.json and *.jsonl in JOBDIR itself. Unreadable
+ * files and files without spans count as empty. The caller frees out. Returns 0 or -ENOMEM. */
 static int read_spans(const struct cop_jobdata *job, struct cop_page_spans *out)
 {
 	struct reading r = {0};
@@ -345,7 +345,7 @@ static bool is_param(const struct cop_runrec *r, const char *key, const char *va
 	return has && value && strcmp(has, value) == 0;
 }
 
-/* Whether the run's job directory is this one, even if spelled differently. */
+/* Whether this is the run's job directory, even if it is spelled differently. */
 static bool is_of(const struct cop_runrec *r, const char *dir)
 {
 	const char *has = cop_runrec_value(r, COP_RUNREC_PARAM, "job-dir");
@@ -356,7 +356,8 @@ static bool is_of(const struct cop_runrec *r, const char *dir)
 	return same;
 }
 
-/* The list is newest first: finds this job's run, then the next one of the same source. */
+/* Walks the list, newest first, to find this job's run and then the next one with the same
+ * source. */
 static void find_runs(struct cop_store *s, const char *dir, struct cop_runrec *run,
 	struct cop_runrec *before, struct cop_err *err)
 {

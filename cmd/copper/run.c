@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* run: queries the node, creates the view, and becomes the command, or remains as its parent if
+/* run: queries the node, creates the view, and then becomes the command, or stays as its parent if
  * only a parent can report the exit status to the node. */
 #include <limits.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@
 #include "run_tree.h"
 #include "mount/view/view.h"
 
-/* One warning for thousands of tasks is sufficient. */
+/* One warning is enough for thousands of tasks. */
 static bool is_first_task(void)
 {
 	static const char *const ranks[] = {"SLURM_PROCID", "PMIX_RANK", "PMI_RANK", "PALS_RANKID",
@@ -29,8 +29,8 @@ static bool is_first_task(void)
 	return true;
 }
 
-/* Outputs in the working directory would fail with EROFS during the run: it was writable before
- * the view was created and is no longer. */
+/* Warns if the working directory was writable before the view was created and no longer is, because
+ * output files there would fail with EROFS during the run. */
 static void warn_outputs(bool was_writable)
 {
 	char cwd[PATH_MAX];
@@ -42,8 +42,8 @@ static void warn_outputs(bool was_writable)
 			cwd, cwd);
 }
 
-/* Finds a directory that the command will probably change, owned by this user but with a group
- * that is not mapped in an ordinary user's namespace. "" if none. Call it before creating the
+/* Finds a directory that the command will probably modify and that this user owns, but whose group
+ * is not mapped in an ordinary user's namespace; "" if there is none. Call it before creating the
  * view. */
 static void find_foreign_group(const struct cop_view *v, char dir[PATH_MAX], gid_t *group)
 {
@@ -70,9 +70,9 @@ static void warn_group(const char *dir, gid_t group)
 			dir, (unsigned)group);
 }
 
-/* Otherwise a program that finds its files by absolute paths would silently read all of them
- * from the storage. */
-/* The view consists only of variables, although the user did not request that. */
+/* Without the warning, a program that finds its files by absolute paths would silently read all of
+ * them from the storage. */
+/* Warns that the view consists only of variables, although the user did not request that. */
 static void warn_variables(const struct cop_view *v, const struct cop_view_made *made)
 {
 	if (cop_log_on(COP_LOG_WARNING) && is_first_task())
@@ -81,8 +81,8 @@ static void warn_variables(const struct cop_view *v, const struct cop_view_made 
 			v->source, made->why);
 }
 
-/* MPI libraries would fail during their start, with incomprehensible messages. */
-/* The command is in a user namespace of its own. */
+/* MPI libraries would fail during startup, with incomprehensible messages. */
+/* Warns that the command is in a user namespace of its own. */
 static void warn_neighbours(void)
 {
 	if (cop_log_on(COP_LOG_WARNING) && is_first_task())
@@ -99,8 +99,8 @@ static bool is_one_of(const char *name, const char *const *names)
 	return *names != NULL;
 }
 
-/* The first ones start programs through daemons, even on this machine. The others start local
- * programs directly. */
+/* Launchers of the first kind start programs through daemons, even on this machine; the others
+ * start local programs directly. */
 static bool starts_outside(const char *name)
 {
 	static const char *const by_daemons[] = {"srun", "sbatch", "aprun", "jsrun", "prun", NULL};
@@ -113,7 +113,7 @@ static bool starts_outside(const char *name)
 		       (getenv("SLURM_JOB_ID") || getenv("PBS_NODEFILE") || getenv("LSB_HOSTS")));
 }
 
-/* The command is a launcher whose tasks are outside the view. */
+/* Warns that the command is a launcher whose tasks run outside the view. */
 static void warn_order(char *const *command)
 {
 	char copy[PATH_MAX], *name;
@@ -147,7 +147,7 @@ static bool is_one_of_several(void)
 	return false;
 }
 
-/* At log level info: the command is one of several tasks, and in a user namespace. */
+/* Logs at level info that the command is one of several tasks and in a user namespace. */
 static void inform_tasks(void)
 {
 	if (is_one_of_several() && is_first_task())
@@ -320,7 +320,7 @@ static int check_source(const struct cop_view *v, struct cop_err *err)
 	return 0;
 }
 
-/* Effects of a user namespace on the command (user_namespaces(7)). */
+/* Prints how a user namespace affects the command (user_namespaces(7)). */
 static void print_limits(const struct cop_view_made *made)
 {
 	printf("%-8s %-12s %s\n", "note", "tasks",
@@ -347,8 +347,8 @@ static int print_view(const struct cop_view *v, struct cop_err *err)
 	return fflush(stdout) ? 1 : 0;
 }
 
-/* Returns in the child, or in this process if fork fails: then the command still runs, and its
- * exit status is unknown. */
+/* Returns in the child or, if fork fails, in this process: the command then still runs, but its
+ * exit status remains unknown. */
 static void stay_as_parent(struct args *a, const struct cop_run_node *node)
 {
 	struct cop_child_signals before;
@@ -396,7 +396,7 @@ static int exec_command(struct args *a, const struct cop_run_node *node, const s
 	if (made.kind != COP_VIEW_ENV && v->user_ns >= 0)
 		inform_tasks();
 	cop_log_close();
-	/* Last step, because entering a user namespace would reset it. */
+	/* Done last, because entering a user namespace would undo it. */
 	if (a->parent)
 		cop_child_tie(a->parent);
 	return cop_view_exec(v, &made, a->command, err);

@@ -10,7 +10,7 @@
 #include "mount/view/view.h"
 
 #define TIMEOUT_MS 30000
-/* The deadline for reports to the node. If a command's exit is not reported, its run counts as
+/* Timeouts for reports to the node. If the exit of a command is not reported, its run counts as
  * failed. */
 #define TELL_MS 2000
 #define TELL_END_MS 10000
@@ -196,7 +196,7 @@ int cop_run_find_node(
 
 /* ---- the command ---- */
 
-/* Users with write access to the job directory may have written the file, so only these
+/* The file may have been written by anyone with write access to the job directory, so only these
  * variables are taken from it. */
 static bool is_of_job(const char *line)
 {
@@ -209,8 +209,7 @@ static bool is_of_job(const char *line)
 	return false;
 }
 
-/* Splits text into lines, and sets these variables. Returns whether they contain a run or a
- * span. */
+/* Sets the variables in the lines of text. Returns whether they include a run or a span. */
 static bool set_variables(char *text)
 {
 	bool run = false;
@@ -231,8 +230,8 @@ static bool set_variables(char *text)
 	return run;
 }
 
-/* Reads the identifiers written by rank 0 to the job directory. Returns whether they contain a
- * run or a span. */
+/* Reads the identifiers that rank 0 wrote to the job directory. Returns whether they include a run
+ * or a span. */
 static bool set_variables_of_job(const char *answer)
 {
 	static const char key[] = "COPPER_JOB_DIR=";

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Processes: each call of copper run stays as the parent of its command, so that the launcher's
- * processes end last. The first call on a machine has another child, the keeper, in a session of
- * its own. The keeper starts the node, and waits for all calls on this machine to end, and then for
- * those on other machines, because their nodes read through this one. A call that starts in the
- * meantime uses the same node. The root's keeper stops the tree. The last task of a machine exits
- * after the keeper, because Slurm kills the processes that the last one leaves on its machine; if
- * the call that started the keeper has ended earlier, the keeper continues for the others. */
+/* The processes: each call of copper run stays as the parent of its command, so that the launcher's
+ * processes end last. The first call on a machine has a second child, the keeper, in a session of
+ * its own. The keeper starts the node and waits for all calls on this machine to end, and then for
+ * those on other machines, because their nodes read through this one. Calls that start in the
+ * meantime use the same node. The root's keeper stops the tree. The last task on a machine exits
+ * after the keeper, because Slurm kills whatever processes the last task leaves behind; if the call
+ * that started the keeper ends earlier, the keeper carries on for the others. */
 #include "run_tree.h"
 
 #include <fcntl.h>
@@ -28,23 +28,24 @@
 
 #define FAILED 125
 #define STOP_MS 60000
-/* Initial and maximum interval of queries whether other nodes need this one, and the time limit
- * for detecting dead ones. */
+/* The initial and the maximum interval between queries whether other nodes still need this one, and
+ * the timeout for detecting dead ones. */
 #define ASK_MS_FIRST 20
 #define ASK_MS_MOST 1000
 #define ANSWER_MS 60000
-/* How long the last task waits if it failed, because often all tasks fail at the same time. */
+/* How long the last task waits if it failed: often all tasks fail at the same time. */
 #define FAILED_MS 2000
 /* How long a node that another machine stopped may take to exit: it first delivers its reply to the
  * requester (tree/op). */
 #define ENDING_MS 130000
 /* Interval at which the keeper checks for new calls while it waits for other machines. */
 #define CALLS_MS 100
-/* How long the node is kept for tasks that have not called yet, after the others have exited. */
+/* How long the node is kept, after all other tasks have exited, for tasks that have not called
+ * yet. */
 #define ABSENT_MS 5000
-/* Added to --ready-timeout: the node itself then reports why it is not ready. */
+/* Added to --ready-timeout, so that the node itself can report why it is not ready. */
 #define LATE_MS 10000
-/* Each tree of a step adds an offset below this number to the step's port. */
+/* Each tree of a step uses the step's port plus an offset below this number. */
 #define STEP_TREES 509
 
 static int report_failure(const struct cop_err *err)
@@ -65,7 +66,7 @@ static void close_inherited(int keep_fd)
 		cop_close_range((unsigned)keep_fd + 1, ~0U);
 }
 
-/* In the reply to a stop, remarks about single nodes follow the first line. */
+/* Prints the remarks about single nodes that follow the first line of the reply to a stop. */
 static void show_remarks(char *text)
 {
 	char *rest = text ? strchr(text, '\n') : NULL;
@@ -123,9 +124,10 @@ static int ask_node(const char *socket, const char *line)
 	return rc == -ETIMEDOUT || rc == -ENOMEM ? -EAGAIN : rc;
 }
 
-/* 0: no machine needs the tree, and this node must stop it; -EAGAIN: not yet, or not this node;
- * other errors: the node is being stopped, or is dead. late: the last answer was 0, but took too
- * long, as when dead nodes had to be found out. They are known then, so the next one is fast. */
+/* Returns 0 if no machine needs the tree, so that this node must stop it; -EAGAIN if it is too
+ * early, or not up to this node; other errors if the node is being stopped or is dead. Sets late if
+ * the answer was 0 but took too long, as when dead nodes had to be detected. These are known by
+ * then, so the next answer is fast. */
 static int release_node(const char *socket, bool *late)
 {
 	uint64_t began = cop_now_ms();
@@ -197,7 +199,8 @@ static void block_ends(sigset_t *before)
 	sigprocmask(SIG_BLOCK, &set, before);
 }
 
-/* A signal to the whole job must end only the tasks; the keeper exits after them. */
+/* A signal to the whole job must end only the tasks, so ignore it here: the keeper exits after
+ * them. */
 static void outlive_tasks(void)
 {
 	setsid();
@@ -301,8 +304,8 @@ static int run_command(int (*run)(void *arg, pid_t task, const char *mountpoint)
 	return status;
 }
 
-/* Selects the hosts of the tree. It can span several machines only under a launcher that
- * provides the hosts. */
+/* Chooses the hosts of the tree. It spans several machines only if a launcher provides the
+ * hosts. */
 static void choose_hosts(const struct cop_tasks *t, struct cop_conf *conf)
 {
 	conf->of_step = t->elsewhere;
@@ -364,8 +367,9 @@ static int join_tasks(struct cop_tasks *t, const struct cop_conf *conf, struct c
 	return rc;
 }
 
-/* Waits for the node, and starts the keeper if this call leads; signals are blocked except while
- * it waits. Returns the keeper's pid; 0 if another call started it, or if there is none. */
+/* Waits for the node, after starting the keeper if this call is the first. Signals are blocked
+ * except while it waits. Returns the keeper's pid, or 0 if another call started it or there is
+ * none. */
 static pid_t await_node(struct cop_tasks *t, const struct cop_conf *conf, const sigset_t *unblocked,
 	char mountpoint[4096], struct cop_err *err)
 {
@@ -402,7 +406,7 @@ int cop_run_tree(
 		return report_failure(&err);
 	choose_hosts(&t, conf);
 	choose_secret(&t, conf, step_dir, secret_dir);
-	/* From here on there are files that the keeper must remove, so signals are blocked. */
+	/* From here on there are files that the keeper must remove, so signals stay blocked. */
 	block_ends(&unblocked);
 	if (join_tasks(&t, conf, &err))
 		return report_failure(&err);

@@ -6,9 +6,9 @@
 
 #include "job/conf/conf.h"
 
-/* Starts the node, or waits for it. Runs `run` in a child of task, where it returns an exit
- * status or does not return; waits for the child, forwards signals, and returns the child's exit
- * status. 125 if there is no node. */
+/* Starts the node, or waits for it to be ready. Calls run in a child of this task, in which it
+ * returns an exit status or never returns; forwards signals to the child, waits for it, and returns
+ * its exit status. Returns 125 if there is no node. */
 int cop_run_tree(struct cop_conf *conf, int (*run)(void *arg, pid_t task, const char *mountpoint),
 	void *arg);
 

@@ -8,7 +8,7 @@
 
 #define RUNS_MAX 10
 
-/* The tolerance for a metric without its own spread: counts, and times. */
+/* Tolerances for metrics without a spread of their own: counts, and times. */
 #define COUNT_SHARE 0.01
 #define TIME_SHARE 0.1
 
@@ -98,7 +98,7 @@ static bool param_differs(const struct compared *c, const char *key)
 	return false;
 }
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 static int find_params(struct compared *c, enum cop_runrec_list list)
 {
 	size_t most = 1, kept = 0;
@@ -153,8 +153,8 @@ static bool says_something(const struct compared *c, const char *key)
 	return false;
 }
 
-/* Whether the values are monotonic, like those of counters and of a loss: they then have a
- * trend, not a spread. */
+/* Whether the values are monotonic, like those of a counter or a loss, and so have a trend rather
+ * than a spread. */
 static bool has_course(const struct cop_runrec_series *s)
 {
 	bool rises = false, falls = false;
@@ -195,7 +195,7 @@ static double spread_of(const struct compared *c, unsigned run, const char *key)
 	return fabs(metric_of(c, run, key)) * (is_time(key) ? TIME_SHARE : COUNT_SHARE);
 }
 
-/* Whether the last values are further apart than their spread, or a run has none. */
+/* Whether the last values differ by more than their spread, or some run has none. */
 static bool metric_differs(const struct compared *c, const char *key)
 {
 	double least = INFINITY, most = -INFINITY, spread = 0;
@@ -419,7 +419,7 @@ static int put_json(struct compared *c, struct cop_buf *out)
 
 /* ---- one metric, step by step ---- */
 
-/* All points of the metric in one run; none: the run does not have it. */
+/* All points of the metric in one run; empty if the run does not have it. */
 struct points {
 	struct cop_runrec_point *point;
 	size_t n, cap, at; /* at: the next one */
@@ -507,7 +507,7 @@ static void put_steps_text(struct steps *s, bool csv, struct cop_buf *out)
 	}
 }
 
-/* A metric that only some of the runs have is not an error. */
+/* It is not an error if only some of the runs have the metric. */
 static int load_steps(
 	const struct args *a, struct cop_store *store, struct steps *s, struct cop_err *err)
 {

@@ -13,7 +13,7 @@
 
 /* Creates a run's record from the directory of a job that did not record one. */
 
-/* The time of the first line of a log, "2026-11-26 16-02-47" in local time; 0: unknown. */
+/* The time in the first line of a log, "2026-11-26 16-02-47" in local time; 0: unknown. */
 static double began(const struct cop_jobdata *j)
 {
 	struct tm tm = {.tm_isdst = -1};
@@ -21,7 +21,8 @@ static double began(const struct cop_jobdata *j)
 	return j->began && strptime(j->began, "%Y-%m-%d %H-%M-%S", &tm) ? (double)mktime(&tm) : 0;
 }
 
-/* The job's identifier if it was recorded elsewhere; otherwise one derived from the directory. */
+/* Finds the job's identifier if it was recorded elsewhere; otherwise derives one from the
+ * directory. */
 static void find_id(const struct cop_jobdata *j, char id[COP_RUNREC_ID_LEN + 1])
 {
 	static const char key[] = "COPPER_RUN_ID=";
@@ -68,7 +69,7 @@ static void put_point(struct cop_runrec *r, const char *group, const char *name,
 	cop_runrec_point(r, key, r->end_s, value);
 }
 
-/* "fabric_bytes_in" is fabric.bytes_in. */
+/* The counter "fabric_bytes_in" becomes the metric fabric.bytes_in. */
 static void put_counter(struct cop_runrec *r, const struct cop_jobdata_value *v)
 {
 	const char *name = strchr(v->name, '_');
@@ -101,7 +102,8 @@ static void put_metrics(const struct cop_jobdata *j, struct cop_runrec *r)
 	}
 }
 
-/* A run has finished if it stopped and all of its commands are known to have exited with 0. */
+/* A run has finished if it stopped and all of its commands are known to have exited with status
+ * 0. */
 static void put_end(const struct cop_jobdata *j, struct cop_runrec *r)
 {
 	bool stopped = j->state && strcmp(j->state, "stopped") == 0;
@@ -188,7 +190,7 @@ static const struct cop_opt_table *const table = &cop_cmd_runs_import_options;
 
 struct import {
 	const char *store;
-	const char *folder;    /* with a job's records and its programs' logs */
+	const char *folder;    /* directory with a job's records and its programs' logs */
 	struct cop_json *json; /* NULL: one line per run */
 	unsigned taken, refused;
 };
@@ -205,7 +207,7 @@ static void say_what_was_done(const struct import *i, const struct cop_runrec *r
 	cop_json_end(i->json);
 }
 
-/* The programs' records of this run. */
+/* Imports what the programs recorded for this run. */
 static int take_logs(const struct import *i, const char *id, struct cop_err *err)
 {
 	struct cop_take *t = cop_take_new();
@@ -220,7 +222,7 @@ static int take_logs(const struct import *i, const char *id, struct cop_err *err
 	return rc;
 }
 
-/* rc: the result of reading the record. Frees it. */
+/* Imports a record and frees it. rc: the result of reading it. */
 static void import_record(
 	struct import *i, struct cop_runrec *r, const char *from, int rc, struct cop_err *err)
 {
@@ -247,7 +249,7 @@ static void import_file(struct import *i, const char *file)
 	import_record(i, &r, file, rc, &err);
 }
 
-/* A job without a record still has its files, which contain less. */
+/* Imports a job without a record from its files, which contain less. */
 static void import_files(struct import *i, const char *job_dir)
 {
 	struct cop_runrec r = {0};
@@ -265,7 +267,7 @@ static bool is_record(const struct dirent *e)
 	       strcmp(e->d_name + len - end, COP_RUNREC_SUFFIX) == 0;
 }
 
-/* Records are in JOBDIR/runs; that folder itself is accepted, too. */
+/* Opens JOBDIR/runs, where the records are; job_dir may also be that directory itself. */
 static DIR *open_folder(const char *job_dir, char path[PATH_MAX])
 {
 	DIR *d;

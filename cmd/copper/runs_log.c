@@ -121,8 +121,8 @@ static void log_all(const struct args *a)
 		cop_program_status(a->status, a->reason ? a->reason : "");
 }
 
-/* Outside a job, the next reader of the store would import it; importing here makes it visible
- * immediately. */
+/* Outside a job, the next command to read the store would import the log; importing it now makes it
+ * visible at once. */
 static int take_into_store(const char *store)
 {
 	struct cop_store *s = NULL;

@@ -53,7 +53,7 @@ static bool has_command(void)
 	return rc != -ENOENT;
 }
 
-/* The accounting data of an ended job is final. */
+/* Once a job has ended, its accounting data is final. */
 int cop_cmd_runs_account(
 	const char *store, struct cop_runrec *r, uint32_t timeout_ms, struct cop_err *err)
 {

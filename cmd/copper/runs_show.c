@@ -5,7 +5,7 @@
 #include "cmd.h"
 #include "runs.h"
 
-/* Time limit for Slurm's reply to a query about the job. */
+/* How long to wait for Slurm's reply to a query about the job. */
 #define SACCT_MS 3000
 
 struct args {

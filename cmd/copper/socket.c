@@ -26,7 +26,7 @@ int cop_cmd_realpath(const char *mountpoint, char *out)
 	if (!realpath(dirname(dir), out)) {
 		if (errno != ENOENT || *copy != '/')
 			return -errno;
-		/* The same applies to one whose directory was removed. */
+		/* The same applies to a mount point whose directory was removed. */
 		memcpy(out, copy, strlen(copy) + 1);
 		return 0;
 	}
@@ -69,7 +69,7 @@ static bool is_living(const char *path)
 	return rc != -ECONNREFUSED && rc != -ENOENT;
 }
 
-/* A killed node leaves its socket. */
+/* Ignores the sockets that killed nodes leave behind. */
 static void add_if_living(void *ctx, const char *key, const char *path)
 {
 	struct cop_buf *names = ctx;
@@ -112,7 +112,7 @@ int cop_cmd_nodes_none(
 /* ---- the only one ---- */
 
 struct search {
-	bool living; /* only nodes with an existing process, even if it does not reply now */
+	bool living; /* consider only nodes whose process exists, even if it does not reply now */
 	unsigned count;
 	char path[COP_CTL_PATH_SIZE], key[COP_CTL_KEY_MAX + 1]; /* of the last node found */
 	struct cop_buf keys;
@@ -193,8 +193,7 @@ static int is_copper_on(void *dir, const char *at, const char *type)
 	return strcmp(at, dir) == 0 && strcmp(type, "fuse.copper") == 0;
 }
 
-/* A list of the existing nodes helps a user who mistyped a name, or gave a directory below the
- * mount. */
+/* Lists the existing nodes, for users who mistyped a name or gave a directory below the mount. */
 static int no_node_there(const char *dir, char *key, struct cop_err *err)
 {
 	struct cop_buf names = {0};
@@ -221,7 +220,7 @@ int cop_cmd_socket(const char *mountpoint, const char *runtime_dir, char *path, 
 		return rc;
 	if (!mountpoint)
 		return the_only_one(dir, path, err);
-	/* The name of a node without a mount is as shown in the list. */
+	/* A node without a mount is named as in the list. */
 	if (strncmp(mountpoint, "serve:", 6) == 0)
 		snprintf(key, sizeof(key), "%s", mountpoint);
 	else if ((rc = cop_cmd_realpath(mountpoint, key)))

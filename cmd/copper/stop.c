@@ -13,7 +13,7 @@
 
 /* copper stop --job-dir: stops the nodes of a job directory, even if none runs on this machine. */
 
-/* A node that was killed together with its guard leaves its mount. */
+/* Removes the mount of a node that was killed together with its guard. */
 static int clear_mount(const char *mountpoint)
 {
 	char path[PATH_MAX];
@@ -75,8 +75,9 @@ static int show_stopped(const struct cop_remotestop_stopped *s)
 	return rc || s->unknown || s->unwritten || s->mounted ? 1 : 0;
 }
 
-/* Stops the nodes of a job directory and prints the result; returns the exit code. A tree of one
- * node on this machine remains for the caller to stop: socket is set to its path, else to "". */
+/* Stops the nodes of a job directory and prints the result; returns the exit code. If the tree is a
+ * single node on this machine, leaves the stopping to the caller: socket is then set to its path,
+ * else to "". */
 static int stop_job(const struct stop_job *what, char socket[108])
 {
 	struct here here = {.runtime_dir = what->runtime_dir};
@@ -153,8 +154,8 @@ static const struct cop_opt_table table = {.command = "copper stop",
 
 #define OTHERS "; if other nodes of its job still run, 'copper stop -d JOBDIR' stops them"
 
-/* No node answers for this mount point. Removes the remains of a killed node there (its socket,
- * if not NULL, and its mount); if there are none, there is nothing to do. */
+/* Called if no node answers for this mount point. Removes what a killed node left there (its
+ * socket, if not NULL, and its mount); if it left nothing, there is nothing to do. */
 static int nobody_there(const struct args *a, const char *socket, const struct cop_err *why)
 {
 	struct cop_err ignored;
@@ -192,7 +193,7 @@ static int nobody_there(const struct args *a, const char *socket, const struct c
 	return print_stopped(0, 0);
 }
 
-/* Returns the exit status if the request to the node of this socket failed. */
+/* Returns the exit status after the request to the node at this socket has failed. */
 static int no_answer(const struct args *a, int rc, const char *socket, const struct cop_err *err)
 {
 	if (rc == -ENOENT || rc == -ECONNREFUSED)
@@ -201,8 +202,8 @@ static int no_answer(const struct args *a, int rc, const char *socket, const str
 	return 1;
 }
 
-/* The kernel may have closed the node's connection just before the stop; such a node exits
- * without unmounting. */
+/* The kernel may have closed the node's connection just before the stop, in which case the node
+ * exits without unmounting. */
 static void remove_dead_mount(const char *mountpoint)
 {
 	char path[PATH_MAX];
@@ -211,7 +212,7 @@ static void remove_dead_mount(const char *mountpoint)
 		cop_fuse_unmount_dead(path);
 }
 
-/* The first line of a reply is the result; remarks about single nodes follow. Returns 0, or
+/* Prints a reply: the result in its first line, then remarks about single nodes. Returns 0, or
  * another value if printing failed. */
 static int print_answer(char *answer)
 {
@@ -229,7 +230,7 @@ static int print_answer(char *answer)
 	return rc;
 }
 
-/* Sends a stop request, for the tree or only the node, to this control socket; returns the exit
+/* Sends a request to stop the tree, or only the node, to this control socket. Returns the exit
  * status. */
 static int stop_by(const struct args *a, const char *path)
 {

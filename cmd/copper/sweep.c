@@ -15,7 +15,7 @@ bool cop_cmd_clear_away(const char *mountpoint, const char *socket)
 	return removed;
 }
 
-/* Only its tasks could use that mount, and none of them is alive. A live node ends on its own. */
+/* Only its tasks could use that mount, and none of them is alive. A live node exits by itself. */
 static void clear_mount(void *dir, const char *mountpoint)
 {
 	char socket[COP_CTL_PATH_SIZE];

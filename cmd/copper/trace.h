@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trace: shared by its subcommands: the selection, the files, and messages about reading. */
+/* trace: what its subcommands share: the selection, the files, and messages about reading. */
 #ifndef COP_CMD_TRACE_H
 #define COP_CMD_TRACE_H
 
@@ -37,7 +37,7 @@ struct trace_select {
 		COP_OPT(LIST, "offset", struct trace_select, offset,                               \
 			"add this to all times in a file; may be repeated", .arg = "FILE=SECONDS", \
 			.rare = true)
-/* The same plus the output rows. */
+/* The same, plus the rows for the output format. */
 #define TRACE_SELECT_ROWS                                                                          \
 	TRACE_SELECT_EVENT_ROWS, COP_OPT(FLAG, "csv", struct trace_select, csv, "as CSV"),         \
 		COP_OPT(FLAG, "json", struct trace_select, json, "as JSON; keys are stable")
@@ -76,31 +76,32 @@ struct trace_run {
 	uint64_t start_ms, shown_ms;
 };
 
-/* Compiles the selection and finds the files. 0, or the exit status after an error message. */
+/* Compiles the selection and finds the files. Returns 0, or the exit status after an error
+ * message. */
 int cop_cmd_trace_open(struct trace_run *run, const struct cop_opt_table *table,
 	const struct trace_select *select, const struct cop_opt_many *paths);
 void cop_cmd_trace_close(struct trace_run *run);
-/* Reads all events. make receives the time of the first event and prepares for the events; add
- * receives each selected event, on the thread `worker`. If `first` is set and an event turns out
- * to be earlier than those at the beginnings of the files, make is called again and everything
- * is reread. 0, or the exit status. */
+/* Reads all events. make receives the time of the first event and prepares for reading; add
+ * receives each selected event, on the thread `worker`. If `first` is set and some event turns out
+ * to be earlier than those at the beginning of each file, make is called again and everything is
+ * read again. Returns 0, or the exit status. */
 struct trace_reading {
 	bool names, first;
-	bool whole;            /* include the text of args, and begins without an end */
-	bool args, unfinished; /* include one of the two */
+	bool whole;            /* include the text of args, and begin events without an end */
+	bool args, unfinished; /* the same, but only the first or the second of these */
 	bool meta;             /* include all metadata, regardless of the selection */
-	bool all;              /* include all events: add selects by run->select */
-	const char *temp;      /* target of add, for its error message; may be NULL */
+	bool all;              /* include all events; add applies run->select itself */
+	const char *temp;      /* where add writes, for its error message; may be NULL */
 	int (*make)(void *arg, const struct trace_run *run, int64_t first_ns);
 	int (*add)(void *arg, unsigned worker, const struct cop_trace_event *e);
 	void *arg;
 };
 int cop_cmd_trace_read(struct trace_run *run, const struct trace_reading *reading);
-/* Prints an error of this subcommand, and of the run if it has a name; returns 1. */
+/* Prints an error of this subcommand, with the name of the run if it has one. Returns 1. */
 int cop_cmd_trace_fail(const struct trace_run *run, const struct cop_err *err);
 
-/* Shows progress on a terminal for work of more than a second: the number of items done. The
- * line is erased at the end. */
+/* Shows the number of items done on a terminal if the work takes more than a second. The line is
+ * erased at the end. */
 void cop_cmd_trace_progress(struct trace_run *run, uint64_t n, const char *what);
 void cop_cmd_trace_progress_end(struct trace_run *run);
 
@@ -108,23 +109,24 @@ void cop_cmd_trace_progress_end(struct trace_run *run);
 const char *cop_cmd_trace_temp(void);
 /* The output format. */
 enum cop_grid_form cop_cmd_trace_form(const struct trace_select *s);
-/* Parses seconds from 0, possibly with decimals; leaves *out unchanged if text is NULL. -EINVAL
- * with a sentence that names the option. */
+/* Parses a number of seconds, at least 0 and possibly with decimals; leaves *out unchanged if text
+ * is NULL. -EINVAL with a message that names the option. */
 int cop_cmd_trace_seconds(const char *option, const char *text, double *out, struct cop_err *err);
-/* Parses --interval. -EINVAL with a sentence. */
+/* Parses --interval. -EINVAL with a message. */
 int cop_cmd_trace_interval(const char *text, uint64_t *ns, struct cop_err *err);
 
-/* Interprets the words of a grouping; 0, or the exit status after an error message: 2 for
+/* Interprets the options of a grouping. Returns 0, or the exit status after an error message: 2 for
  * misuse, 1 for an unknown key or column. cols: the default columns. */
 int cop_cmd_trace_group(const struct cop_opt_table *table, const struct trace_group *g,
 	const char *cols, struct cop_tab_conf *conf);
 /* Reads a whole run into the rows of a table, which the caller frees with cop_rows_free in any
- * case. 0, or the exit status. */
+ * case. Returns 0, or the exit status. */
 int cop_cmd_trace_group_read(
 	struct trace_run *run, const struct cop_tab_conf *conf, struct cop_rows *rows);
-/* Reports inexact columns on standard error. */
+/* Reports on standard error which columns are inexact. */
 void cop_cmd_trace_about(const struct trace_run *run, const struct cop_rows *rows);
-/* Drops the column `unfinished` of n tables if it was not requested and every begin has its end. */
+/* Drops the column `unfinished` from n tables if it was not requested and every begin event has an
+ * end. */
 void cop_cmd_trace_group_trim(const struct trace_group *g, struct cop_rows *rows, size_t n);
 
 #define TRACE_CASES_MAX 64u
@@ -140,8 +142,8 @@ struct trace_cases {
 	const char **name;
 	size_t n;
 };
-/* Opens all of them, to report missing files before reading. 0, or the exit status after an
- * error message; call cop_cmd_trace_cases_close in any case. */
+/* Opens all runs, so that missing files are reported before anything is read. Returns 0, or the
+ * exit status after an error message; call cop_cmd_trace_cases_close in any case. */
 int cop_cmd_trace_cases_open(struct trace_cases *c, const struct cop_opt_table *table,
 	const struct trace_select *select, const struct cop_opt_many *words);
 void cop_cmd_trace_cases_close(struct trace_cases *c);

@@ -16,8 +16,8 @@ static int add_path(struct trace_case *c, const char *path)
 	return c->path[c->paths++] ? 0 : -ENOMEM;
 }
 
-/* An existing path is used literally; otherwise it is a pattern for matching files, since no
- * shell expands the text after NAME=. */
+/* Uses an existing path literally; otherwise treats it as a pattern, because no shell expands the
+ * text after NAME=. */
 static int add_matching(struct trace_case *c, const char *path, struct cop_err *err)
 {
 	glob_t found = {0};

@@ -104,7 +104,7 @@ static int show(const struct args *a, struct cop_ckpt *const *runs, const struct
 	return code;
 }
 
-/* An invalid expression is reported before reading anything. */
+/* Reports an invalid expression before anything is read. */
 static int check_expressions(const struct cop_ckpt_conf *conf)
 {
 	struct cop_ckpt *probe = NULL;

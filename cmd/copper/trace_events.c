@@ -58,8 +58,9 @@ static int make(void *arg, const struct trace_run *run, int64_t first_ns)
 
 /* ---- the order ---- */
 
-/* Events are sorted by ts, then by descending dur. For another order, the sort key, negated,
- * replaces ts, and the time replaces dur; for size, the duration replaces size. */
+/* Events are sorted by ts, then by descending dur. To sort by something else, the negated sort key
+ * takes the place of ts, and the time that of dur; when sorting by size, the duration takes the
+ * place of size. */
 static struct cop_trace_event disguise(const struct cop_trace_event *e, unsigned sort)
 {
 	struct cop_trace_event d = *e;
@@ -102,7 +103,7 @@ static int add_event(void *arg, unsigned worker, const struct cop_trace_event *e
 	if (a->min_dur && (!timed || e->unfinished || e->dur_ns < job->min_dur_ns))
 		return 0;
 	d = disguise(e, a->sort);
-	/* Only JSON has the arguments; counter values are shown in all formats. */
+	/* Only JSON shows the arguments; all formats show counter values. */
 	if (!a->select.json && e->kind != COP_TRACE_COUNTER)
 		d.args.len = d.end_args.len = 0;
 	return cop_order_add(job->order, worker, &d);
@@ -124,8 +125,8 @@ static const char *kind_of(const struct cop_trace_event *e)
 	return e->unfinished ? "unfinished" : kinds[e->kind];
 }
 
-/* Seconds with nine decimals or, rounded, with six, from integers: a double cannot represent the
- * nanoseconds of more than three months. */
+/* Formats seconds with nine decimals or, rounded, with six. It uses integers because a double
+ * cannot represent the nanoseconds of more than three months. */
 #define SECONDS_MAX 32
 static const char *seconds(char text[SECONDS_MAX], bool minus, uint64_t ns, unsigned decimals)
 {
@@ -243,7 +244,7 @@ static void put_plain(struct cop_buf *out, struct cop_trace_str s, int width)
 	cop_buf_printf(out, "%*s ", COP_MAX(0, width - (int)s.len), "");
 }
 
-/* The widths fit usual names, since later events are not known yet. */
+/* The widths are those of usual names, because later events are not known yet. */
 static void put_row(const struct job *job, const struct cop_trace_event *e, struct cop_buf *out)
 {
 	char text[SECONDS_MAX];

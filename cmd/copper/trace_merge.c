@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-/* A large output file that gets its final name once complete. Until then it has a temporary name in
- * the same directory, and is removed if the process fails or receives a catchable signal. One at a
- * time per process. */
+/* A large output file that gets its final name only when complete. Until then, it has a temporary
+ * name in the same directory, and is removed if the process fails or receives a signal that can be
+ * caught. Only one per process at a time. */
 struct trace_out {
 	struct cop_dir at;
 	char *tmp;
@@ -32,8 +32,8 @@ static void on_signal(int number)
 	raise(number);
 }
 
-/* An ignored signal, as under nohup, stays ignored. A file that grows too large is a write
- * error. */
+/* A signal that is ignored, as under nohup, stays ignored. Exceeding the file size limit is
+ * reported as a write error. */
 static void catch_signals(void (*handler)(int))
 {
 	struct sigaction now;
@@ -64,7 +64,7 @@ static mode_t usual_mode(void)
 	return 0666 & ~mask;
 }
 
-/* Signals are blocked until their handler has the temporary file. */
+/* Signals stay blocked until the handler knows the temporary file. */
 static int create(struct trace_out *o)
 {
 	sigset_t block, before;
@@ -125,8 +125,8 @@ static int close_output(struct trace_out *o, int rc)
 	return rc;
 }
 
-/* Compresses in gzip format if the path ends in ".gz". On an error, -errno with a sentence and
- * *out NULL. */
+/* Opens the output, compressed with gzip if the path ends in ".gz". Returns 0, or -errno with a
+ * message and *out NULL. */
 static int open_output(const char *path, struct trace_out **out, struct cop_err *err)
 {
 	struct trace_out *o = calloc(1, sizeof(*o));
@@ -142,7 +142,7 @@ static int open_output(const char *path, struct trace_out **out, struct cop_err 
 	return 0;
 }
 
-/* 0, or -errno. */
+/* Returns 0 or -errno. */
 static int put_output(struct trace_out *o, const char *data, size_t len)
 {
 	errno = 0;
@@ -238,7 +238,7 @@ static int put(void *arg, const char *data, size_t len)
 	return job->out_rc;
 }
 
-/* Closes the file in any case, to report a failure of close, too. */
+/* Closes the file in any case, so that a failure of close is reported, too. */
 static int write_output(struct job *job)
 {
 	struct cop_err err = {0};

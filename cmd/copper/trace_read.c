@@ -87,7 +87,7 @@ int cop_cmd_trace_interval(const char *text, uint64_t *ns, struct cop_err *err)
 	return 0;
 }
 
-/* FILE=SECONDS, with a sign. A file belongs to one run only. */
+/* Parses FILE=SECONDS, with an optional sign. A file belongs to one run only. */
 static int shift_file(struct trace_run *run, const char *word, struct cop_err *err)
 {
 	const char *equals = strrchr(word, '=');

@@ -33,7 +33,7 @@ struct job {
 	struct cop_sum *sum;
 };
 
-/* Names need a pass over the files, and matter only if some events are omitted. */
+/* Reading names takes a pass over the files and matters only if some events are omitted. */
 static int make(void *arg, const struct trace_run *run, int64_t first_ns)
 {
 	struct job *job = arg;

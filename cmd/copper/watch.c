@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* At most one request is outstanding, so requests do not pile up in a slow tree. The page shows
- * the delay of a reply. */
+/* At most one request is in flight, so requests do not pile up if the tree is slow. The page shows
+ * how late the reply is. */
 #include "watch.h"
 
 #include <signal.h>
@@ -9,12 +9,12 @@
 #include "node/ctl/ctl.h"
 
 #define CONNECT_MS 1000
-/* The delay after a dropped request: the state of the node will be known soon. */
+/* The delay after a dropped request, by which time the state of the node will be known. */
 #define AGAIN_MS 300
 #define DROPPED_MOST 3
 /* The pause between a late reply and the next request. */
 #define BREATH_MS 100
-/* The number of keys processed before a redraw. */
+/* The maximum number of keys processed before a redraw. */
 #define EVENTS_MOST 256
 
 struct watch {
@@ -46,7 +46,7 @@ static void ask_node(struct watch *w, uint64_t now)
 
 	w->asked_ms = now;
 	w->due_ms = now + cop_board_interval_s(w->board) * 1000ull;
-	/* The node has too many clients to accept this one. */
+	/* The node has too many clients to accept another one. */
 	if (!rc || rc == -ETIMEDOUT)
 		return;
 	if (w->heard && rc == -ENOENT)
@@ -116,7 +116,7 @@ static void have_some(struct watch *w)
 	free(reply.text);
 }
 
-/* How long a reply is overdue, from the time the next request was due. */
+/* How long the reply is overdue, counted from the time the next request was due. */
 static uint64_t late_ms(const struct watch *w, uint64_t now)
 {
 	return w->question && now > w->due_ms ? now - w->asked_ms : 0;
@@ -234,7 +234,7 @@ bool cop_cmd_can_watch(void)
 	return cop_screen_usable(STDIN_FILENO, STDOUT_FILENO);
 }
 
-/* The page and its last content are gone from the terminal, so they are printed again. */
+/* The terminal no longer shows the page, so print its last contents again. */
 static int leave_page(struct watch *w)
 {
 	struct cop_buf last = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "state_priv.h"
 
-/* Copies path without slashes at either end. */
+/* Copies path without any slashes at either end. */
 static int trim_path(const char *path, char out[COP_SLOWFS_PATH_MAX])
 {
 	size_t len;

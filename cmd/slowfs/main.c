@@ -210,7 +210,7 @@ static int parse_options(int argc, char **argv, struct options *o, struct cop_er
 	return 0;
 }
 
-/* Each inode cached by the kernel has a descriptor here. */
+/* Each inode that the kernel caches has a descriptor here. */
 static void raise_file_limit(void)
 {
 	struct rlimit most = {.rlim_cur = 1 << 20, .rlim_max = 1 << 20};
@@ -284,7 +284,8 @@ static void remove_mount(struct cop_slowfs *fs)
 		cop_slowfs_state_leave(fs->counters, fs->counters_index);
 }
 
-/* The loop's threads inherit the timer slack: without it a sleep of 100 us takes 150. */
+/* The threads of the loop inherit the reduced timer slack; by default, a sleep of 100 us takes
+ * 150. */
 static int serve_requests(struct cop_slowfs *fs, const struct options *o, struct cop_err *err)
 {
 	int rc;

@@ -6,8 +6,8 @@
 #include <sys/statvfs.h>
 #include <dirent.h>
 
-/* The kernel serializes readers of an open directory. The lock documents that, also for the
- * thread sanitizer, which cannot see the kernel's serialization. */
+/* The kernel serializes readers of an open directory. The lock states this, also for the thread
+ * sanitizer, which cannot see what the kernel does. */
 struct open_dir {
 	pthread_mutex_t lock;
 	DIR *dir;
@@ -56,7 +56,7 @@ static ssize_t read_at(int fd, char *data, size_t size, off_t off)
 	return (ssize_t)got;
 }
 
-/* Ends the request, and frees its data. */
+/* Replies to the request and frees its data. */
 static void answer_data(struct cop_slowfs *fs, fuse_req_t req, int rc, char *data, size_t n)
 {
 	cop_slowfs_done(fs);
@@ -366,7 +366,8 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg,
 	fuse_reply_err(req, ENOTTY);
 }
 
-/* No extended attributes, and the kernel handles locks: neither has a handler. */
+/* There are no handlers for extended attributes, which do not exist here, or for locks, which the
+ * kernel handles. */
 const struct fuse_lowlevel_ops cop_slowfs_ops = {
 	.init = op_init,
 	.lookup = op_lookup,

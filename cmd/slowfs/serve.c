@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-/* Long waits are split into steps: a queue of seconds must not delay an unmount. */
+/* Long waits are split into steps, so that a queue of several seconds does not delay an unmount. */
 #define WAIT_STEP_NS (200 * COP_NS_PER_MS)
 #define HANG_STEP_NS (5 * COP_NS_PER_MS)
 
@@ -58,7 +58,7 @@ static int inode_path(
 	return 0;
 }
 
-/* False if no fault is possible. */
+/* Returns false if no fault can apply. */
 static bool faulty_path(
 	struct cop_slowfs *fs, fuse_ino_t ino, const char *name, char path[2 * COP_SLOWFS_PATH_MAX])
 {

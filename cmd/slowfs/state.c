@@ -30,8 +30,8 @@ static const char *const counter_names[SLOWFS_COUNTERS] = {
 	[SLOWFS_MAX_OUTSTANDING] = "max_outstanding",
 };
 
-/* A process that died while holding the lock left only simple values, each valid on its own: no
- * repair is needed. */
+/* A process that dies while holding the lock leaves only simple values, each of which is valid on
+ * its own, so nothing needs repair. */
 void cop_slowfs_state_lock(struct cop_slowfs_state *s)
 {
 	if (pthread_mutex_lock(&s->lock) == EOWNERDEAD)
@@ -59,7 +59,7 @@ static int init_lock(struct cop_slowfs_state *s)
 	return -rc;
 }
 
-/* The caller holds the file's flock: one process initialises a new file, the others find it
+/* The caller holds the file's flock, so one process initialises a new file and the others find it
  * complete. */
 static int map_file(int fd, const char *path, struct cop_slowfs_state **out, struct cop_err *err)
 {
@@ -147,7 +147,7 @@ int cop_slowfs_state_join(struct cop_slowfs_state *s, uint32_t *index)
 		if (place == COP_SLOWFS_MAX_MOUNTS)
 			place = i;
 	}
-	/* Times of the monotonic clock are invalid after a reboot. */
+	/* Times from the monotonic clock are invalid after a reboot. */
 	if (living == 0) {
 		s->link_free_ns = 0;
 		memset(s->slot_free_ns, 0, sizeof(s->slot_free_ns));

@@ -23,7 +23,7 @@ bool cop_is_shortage(int rc)
 	return rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE || rc == -ENOBUFS;
 }
 
-/* Parses digits; *end is the first other byte. */
+/* Parses digits; *end points to the first byte that is not one. */
 static int parse_digits(const char *text, const char **end, uint64_t *out)
 {
 	uint64_t value = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* base: helpers for every module, without policy and independent of trees, caches and FUSE. This
- * header includes the headers that nearly every file needs, and common headers of the C library;
- * the others are htab.h, ip.h, json.h and compat.h.
+/* base: helpers that any module may use. They set no policy and know nothing of trees, caches or
+ * FUSE. This header includes the base headers that nearly every file needs, and common headers of
+ * the C library; include htab.h, ip.h, json.h, compat.h and the rest where needed.
  *
- * Return convention of the whole project: 0 or -errno, counts when natural. */
+ * Return convention of the whole project: 0 or -errno, or a count where natural. */
 #ifndef COP_BASE_H
 #define COP_BASE_H
 
@@ -34,7 +34,7 @@
 
 /* ---- this program ---- */
 
-extern const char cop_version[]; /* "0.2.0"; between two releases "0.2.0+431.g9639c5d" */
+extern const char cop_version[]; /* "0.2.0"; between releases "0.2.0+431.g9639c5d" */
 extern const char cop_build[];   /* "release, static" */
 
 #endif

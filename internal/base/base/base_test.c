@@ -111,7 +111,7 @@ static void hashes_depend_on_bytes_length_and_seed(void **state)
 	assert_true(cop_hash64("abc", 3, 0) != cop_hash64("abc", 2, 0));
 	assert_true(cop_hash64("abc", 3, 0) != cop_hash64("abc", 3, 1));
 	assert_true(cop_hash64("", 0, 0) != cop_hash64("", 0, 1));
-	/* XXH3-64 of nothing: stored keys and checksums must not change. */
+	/* XXH3-64 of empty input: stored keys and checksums must not change. */
 	assert_true(cop_hash64("", 0, 0) == 0x2d06800538d394c2ull);
 }
 
@@ -180,7 +180,7 @@ static void *look_at_self(void *arg)
 	struct seen *s = arg;
 	sigset_t set;
 
-	/* The creator names the thread, a moment after it has started. */
+	/* The creator sets the thread's name a moment after starting it. */
 	for (int i = 0; i < 1000 && strncmp(s->name, "a-name", 6) != 0; i++) {
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 		pthread_getname_np(pthread_self(), s->name, sizeof(s->name));

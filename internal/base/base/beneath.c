@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opens paths without leaving a directory: by openat2(2) if the kernel supports and allows it,
- * else component by component. */
+/* Opens paths without leaving a directory: with openat2(2) if the kernel supports it and no filter
+ * blocks it, else component by component. */
 #include "base/base/base.h"
 #include "base/base/compat.h"
 
@@ -32,7 +32,7 @@ bool cop_has_openat2(int dirfd)
 	return fd != -ENOSYS && fd != -EPERM;
 }
 
-/* Opens one O_PATH descriptor per component, none of which may be a symlink. */
+/* Opens an O_PATH descriptor for each component in turn, refusing symlinks. */
 static int walk_parts(int top, const char *path, int flags, unsigned *calls)
 {
 	int dir = top, fd;

@@ -3,7 +3,7 @@
 
 #include <stdarg.h>
 
-/* Allocates space for len more bytes and the NUL. */
+/* Makes room for len more bytes and the NUL. */
 static bool reserve_bytes(struct cop_buf *b, size_t len)
 {
 	size_t cap = b->cap ? b->cap : 64;

@@ -9,9 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A zero-initialised buffer is empty. After the first append, data is NUL-terminated past len. A
- * failed allocation sets `failed`; later appends do nothing, so one check at the end is
- * sufficient. */
+/* A zero-initialised buffer is empty. After the first append, data[len] is NUL. A failed allocation
+ * sets `failed` and turns later appends into no-ops, so one check at the end is enough. */
 struct cop_buf {
 	char *data;
 	size_t len, cap;
@@ -23,10 +22,10 @@ void cop_buf_str(struct cop_buf *b, const char *text);
 void cop_buf_printf(struct cop_buf *b, const char *fmt, ...) COP_PRINTF(2, 3);
 void cop_buf_free(struct cop_buf *b);
 
-/* Numbers as LEB128, each in its shortest form (varint.c). */
+/* Appends value as LEB128 in its shortest form (varint.c). */
 void cop_buf_varint(struct cop_buf *b, uint64_t value);
-/* Reads one and advances *at past it. False if it is truncated, exceeds 64 bits or is not in its
- * shortest form. */
+/* Reads one LEB128 number and advances *at past it. Returns false if the number is truncated,
+ * exceeds 64 bits or is not in its shortest form. */
 bool cop_varint(const unsigned char **at, const unsigned char *end, uint64_t *value);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The clocks behind all decisions; tests replace them here. */
+/* The clocks behind all timing decisions; tests replace them here. */
 #include "base/base/base.h"
 
 #include <stdatomic.h>

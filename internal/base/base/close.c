@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Closes inherited descriptors, or keeps them from executed programs. It runs between fork and
- * exec and in multithreaded processes, so it neither allocates memory nor takes a lock. */
+/* Closes inherited descriptors, or marks them close-on-exec. This runs between fork and exec in
+ * multithreaded processes, so it neither allocates memory nor takes locks. */
 #include "base/base/base_priv.h"
 #include "base/base/compat.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 
-/* The descriptor number of a name in /proc/self/fd; -1 for . and .. */
+/* Parses a name in /proc/self/fd; -1 for . and .. */
 static int fd_number(const char *name)
 {
 	int n = *name ? 0 : -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Processors as lists, and threads on them (sched_setaffinity(2), cpuset(7)). The kernel accepts
- * a list that is partly outside the cpuset and silently uses the rest. Here that is an error,
- * because the user listed these processors explicitly. */
+/* Lists of processors, and binding threads to them (sched_setaffinity(2), cpuset(7)). If part of a
+ * list is outside the cpuset, the kernel silently uses the rest. We treat that as an error, because
+ * the user asked for these processors explicitly. */
 #include "base/base/base.h"
 
 #include <ctype.h>
@@ -11,7 +11,7 @@
 #define CPUS_MAX 65536
 #define WORD_BITS (8 * sizeof(unsigned long))
 
-/* Like cpu_set_t, but for a machine of any size. */
+/* Like cpu_set_t, but large enough for any machine. */
 struct cpus {
 	unsigned long word[CPUS_MAX / WORD_BITS];
 };
@@ -72,7 +72,7 @@ static void print_cpus(const struct cpus *c, struct cop_buf *out)
 	}
 }
 
-/* Computes a minus b; returns whether any are left. */
+/* Computes a minus b; returns whether any processors are left. */
 static bool subtract_cpus(const struct cpus *a, const struct cpus *b, struct cpus *rest)
 {
 	bool any = false;
@@ -122,7 +122,7 @@ static int refuse_cpus(
 	return -EINVAL;
 }
 
-/* All processors of the cpuset. */
+/* Finds all processors of the cpuset. */
 static int get_cpuset(const struct cpus *was, struct cpus *out)
 {
 	int rc;
@@ -134,7 +134,7 @@ static int get_cpuset(const struct cpus *was, struct cpus *out)
 	return rc;
 }
 
-/* Binds this thread to these processors, or leaves it unchanged. */
+/* Binds this thread to these processors, or fails and leaves its affinity unchanged. */
 static int try_affinity(const struct cpus *want, struct cop_err *err)
 {
 	struct cpus was, is, rest;
@@ -159,7 +159,7 @@ static int try_affinity(const struct cpus *want, struct cop_err *err)
 			    err);
 }
 
-/* A thread that exits in the meantime does not matter. */
+/* A thread may exit meanwhile, which does no harm. */
 static void set_all(const struct cpus *c)
 {
 	DIR *dir = opendir("/proc/self/task");

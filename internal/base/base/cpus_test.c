@@ -14,7 +14,7 @@
 #include "base/base/base.h"
 
 static cpu_set_t before;
-static unsigned first, count; /* of the processors that this test may use */
+static unsigned first, count; /* processors that this test may use */
 
 static int setup(void **state)
 {
@@ -114,8 +114,7 @@ static void a_thread_that_runs_already_is_pinned_too(void **state)
 	assert_true(CPU_ISSET(first, &s.seen));
 }
 
-/* -b may take back what a launcher excluded inside the cpuset, because it is the user's
- * decision. */
+/* -b may ask for processors in the cpuset that the launcher excluded, because the user decides. */
 static void a_pinned_process_may_ask_for_other_processors(void **state)
 {
 	struct cop_buf all = {0}, now = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* err: an error message for the user, and classes of errors. */
+/* err: error messages for users, and classes of errors. */
 #ifndef COP_BASE_ERR_H
 #define COP_BASE_ERR_H
 
@@ -14,12 +14,12 @@ struct cop_err {
 	char text[1024];
 };
 
-/* Fills err (which may be NULL) and returns -code, for `return cop_err_set(err, ENOENT, "...",
- * ...)`. */
+/* Fills err (which may be NULL) and returns -code, so that callers can write `return
+ * cop_err_set(err, ENOENT, "...", ...)`. */
 int cop_err_set(struct cop_err *err, int code, const char *fmt, ...) COP_PRINTF(3, 4);
 
-/* Whether this -errno reports a lack of memory, descriptors or buffers, as opposed to a result
- * of the request itself. */
+/* Whether rc (a -errno) means that memory, descriptors or buffers ran out, rather than that the
+ * request itself failed. */
 bool cop_is_shortage(int rc);
 
 #endif

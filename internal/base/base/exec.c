@@ -4,7 +4,8 @@
 
 #include <limits.h>
 
-/* execvp(3) also returns EACCES if it found no file but could not search one of the directories. */
+/* execvp(3) also fails with EACCES if it found no file but could not search one of the
+ * directories. */
 static bool is_in_path(const char *name)
 {
 	const char *path = getenv("PATH");
@@ -31,7 +32,7 @@ int cop_exec(char **command, struct cop_err *err)
 	code = errno;
 	if (code == EACCES && !is_in_path(command[0]))
 		code = ENOENT;
-	/* A missing interpreter gives the same error. */
+	/* A missing interpreter also yields ENOENT. */
 	if (code == ENOENT && strchr(command[0], '/') && access(command[0], F_OK) == 0)
 		cop_err_set(err, code, "%s: its interpreter does not exist", command[0]);
 	else

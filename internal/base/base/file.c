@@ -57,7 +57,7 @@ static int regular_size(const struct stat *st, uint64_t *size)
 	return S_ISREG(st->st_mode) ? 0 : -EINVAL;
 }
 
-/* Does not query the file system for attributes that the lookup has just returned. */
+/* Avoids asking the file system again for attributes that the lookup has just returned. */
 static int check_regular(int fd)
 {
 	struct statx stx;
@@ -71,8 +71,8 @@ static int check_regular(int fd)
 	return regular_size(&st, &size);
 }
 
-/* Reopens for reading the file of fd, an O_PATH descriptor, even if its name now refers to
- * another. */
+/* Reopens the file behind fd, an O_PATH descriptor, for reading, even if its name now refers to
+ * another file. */
 static int open_again(int fd, const struct cop_dir *at)
 {
 	static const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
@@ -86,9 +86,8 @@ static int open_again(int fd, const struct cop_dir *at)
 	return again < 0 ? -errno : again;
 }
 
-/* Checks the type before opening, because opening a fifo blocks and opening a device may have
- * side effects. The size is taken from the open file, because network file systems refresh it
- * then. */
+/* Checks the type before opening, because opening a fifo blocks and opening a device may have side
+ * effects. Takes the size from the opened file, because network file systems refresh it on open. */
 static int open_regular(const struct cop_dir *at, uint64_t *size)
 {
 	struct stat st;
@@ -222,9 +221,9 @@ static int make_dir(const char *path, unsigned mode)
 	return rc;
 }
 
-/* For an existing parent, mkdir may fail with an error other than EEXIST (read-only,
- * automounted). This matters only if the parent of the last component is missing; then the
- * earlier failure is the reason. */
+/* For an existing parent, mkdir may fail with something other than EEXIST (read-only, automounted).
+ * Such a failure matters only if the parent of the last component turns out to be missing; then it
+ * is the reason. */
 int cop_make_dirs(const char *path, unsigned mode)
 {
 	char *copy = strdup(path);

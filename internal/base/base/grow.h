@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* grow: space for one more element in an array that doubles. */
+/* grow: makes room for one more element in an array by doubling it. */
 #ifndef COP_GROW_H
 #define COP_GROW_H
 
@@ -23,8 +23,9 @@ static inline void *cop_grown_plain(void *at, size_t n, size_t size)
 	return n & (n - 1) ? at : reallocarray(at, n ? 2 * n : 1, size);
 }
 
-/* Returns the array, possibly moved, with space for more than n elements; NULL if out of memory,
- * with the array unchanged. n and cap are integers of any type, cap an lvalue. */
+/* Makes room for more than n elements and returns the array, which may have moved. If out of
+ * memory, returns NULL and leaves the array unchanged. n and cap may be of any integer type; cap
+ * must be an lvalue. */
 #define COP_GROW(array, n, cap)                                                                    \
 	({                                                                                         \
 		size_t cap_ = cap;                                                                 \
@@ -34,7 +35,7 @@ static inline void *cop_grown_plain(void *at, size_t n, size_t size)
 			array = grown_;                                                            \
 		grown_;                                                                            \
 	})
-/* The same for an array without a capacity, which has only grown by one element at a time. */
+/* Same for an array without a capacity field that only ever grows one element at a time. */
 #define COP_GROW_PLAIN(array, n)                                                                   \
 	({                                                                                         \
 		void *grown_ = cop_grown_plain(array, n, sizeof(*(array)));                        \

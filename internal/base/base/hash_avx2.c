@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Compiled with -mavx2 where the processor architecture has it (Makefile). This file must
- * contain nothing else, because the compiler may use AVX2 anywhere in it. */
+/* Compiled with -mavx2 where the architecture supports it (Makefile). Nothing else may go in this
+ * file, because the compiler may use AVX2 anywhere in it. */
 #ifdef __AVX2__
 #define XXH_INLINE_ALL
 #endif

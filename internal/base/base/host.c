@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Resolves a host's name through the C library. A statically linked program uses only its hosts
- * file and DNS (static_link.c); one with a shared C library uses the site's nsswitch.conf.
+/* Resolves host names through the C library. A statically linked program uses only the hosts file
+ * and DNS (static_link.c); a dynamically linked one follows the site's nsswitch.conf.
  *
- * A machine's own name is often known only to a module of the shared C library (nss-myhostname),
- * which a static program must not load. It then gets the address assigned by Debian's installer. */
+ * Often only a module of the shared C library (nss-myhostname) knows a machine's own name, and a
+ * static program must not load that. The name then gets the address that Debian's installer would
+ * assign. */
 #include "base/base/base.h"
 
 #include "base/base/ip.h"
@@ -36,8 +37,8 @@ static const char *who_was_asked(void)
 	return " (only /etc/hosts and DNS were asked; for names in LDAP and the like, give an address book: -F)";
 }
 
-/* Rank of an address, 0 to 4. If both families work, all nodes must choose the same one: IPv4,
- * as in earlier versions. */
+/* Ranks an address from 0 to 4. If both families work, all nodes must choose the same one: IPv4, as
+ * in earlier versions. */
 static int preference(const struct cop_ip *ip)
 {
 	struct cop_ip from;
@@ -47,7 +48,7 @@ static int preference(const struct cop_ip *ip)
 	return 1 + (cop_ip_family(ip) == AF_INET) + 2 * cop_ip_way(ip, &from);
 }
 
-/* Keeps an address that ranks above best; returns getaddrinfo's result. */
+/* Keeps the best-ranked address if it beats *best; returns getaddrinfo's result. */
 static int look_up(const char *name, int family, struct cop_ip *out, int *best)
 {
 	struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_STREAM}, *list = NULL;
@@ -82,7 +83,8 @@ int cop_host_address(const char *name, struct cop_ip *out, struct cop_err *err)
 	if (cop_ip_parse(name, out))
 		return cop_ip_is_link_local(out) ? refuse_link_local(out, err) : 0;
 	rc = look_up(name, AF_UNSPEC, &found, &best);
-	/* If the hosts file has an address of only one family, DNS is not queried for the other. */
+	/* If the hosts file has an address in only one family, the C library does not ask DNS for
+	 * the other. */
 	if (rc == 0 && best < 2)
 		look_up(name, AF_INET, &found, &best);
 	if (best > 0) {

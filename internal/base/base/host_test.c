@@ -33,7 +33,7 @@ static void addresses_and_localhost_mean_themselves(void **state)
 	assert_int_equal(cop_ip_family(&at), AF_INET);
 }
 
-/* A label of over 63 bytes cannot exist, so no name server is asked. */
+/* A label longer than 63 bytes is invalid, so no name server is asked. */
 static void an_unknown_name_gives_a_sentence(void **state)
 {
 	struct cop_err err = {0};

@@ -57,7 +57,7 @@ static void every_entry_is_found_however_many_there_are(void **state)
 		item[i].key = i;
 		cop_htab_add(&t, &item[i].link, hash_of(i));
 		assert_int_equal(t.count, i + 1);
-		/* A chain for each entry, and at most two. */
+		/* At least one head per entry, and at most two. */
 		assert_true(t.mask + 1 >= t.count && t.mask + 1 < COP_MAX(64u, 2 * t.count) + 1);
 	}
 	for (unsigned i = 0; i < MANY; i++)
@@ -94,7 +94,7 @@ static void only_the_removed_entry_is_gone(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 300; i++) {
 		item[i].key = i;
-		cop_htab_add(&t, &item[i].link, i / 3); /* three of each hash */
+		cop_htab_add(&t, &item[i].link, i / 3); /* three with each hash */
 	}
 	for (unsigned i = 0; i < 300; i += 2)
 		cop_htab_remove(&t, &item[i].link);

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PORT_OF_NOBODY 9 /* discard; any port would do */
+#define PORT_OF_NOBODY 9 /* the discard port; any other would do */
 
-/* Offset of the bytes of an IPv4 address. */
+/* Where the four bytes of an IPv4 address begin. */
 #define FOUR_AT 12
 
 struct cop_ip cop_ip_of4(struct in_addr four)

@@ -78,7 +78,7 @@ static void a_socket_address_and_back_is_the_same(void **state)
 	assert_true(cop_ip_is_none(&ip));
 }
 
-/* A socket of both families shows a peer that came over IPv4 with such an address. */
+/* A dual-stack socket shows an IPv4 peer with such an address. */
 static void a_mapped_peer_is_its_ip4_address(void **state)
 {
 	struct sockaddr_in6 mapped = {.sin6_family = AF_INET6};

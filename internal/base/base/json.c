@@ -24,7 +24,7 @@ size_t cop_utf8_len(const char *text, size_t left)
 	return need;
 }
 
-/* The number of bytes from p on that need no escape. */
+/* The number of bytes at p that need no escape. */
 static size_t plain_length(const unsigned char *p, const unsigned char *end)
 {
 	const unsigned char *at = p;

@@ -22,9 +22,9 @@
 
 struct cop_json {
 	struct cop_buf *out;
-	uint32_t objects; /* bit per open level: object, not array */
+	uint32_t objects; /* one bit per open level: set for an object, clear for an array */
 	unsigned depth;
-	bool comma; /* this level already has a value */
+	bool comma; /* the current level already has a value */
 };
 
 static inline struct cop_json cop_json_to(struct cop_buf *out)
@@ -42,12 +42,12 @@ void cop_json_bytes(struct cop_json *j, const char *key, const char *text, size_
 void cop_json_u64(struct cop_json *j, const char *key, uint64_t value);
 void cop_json_bool(struct cop_json *j, const char *key, bool value);
 void cop_json_null(struct cop_json *j, const char *key);
-/* Prints this many decimals; infinite and undefined values become null. */
+/* Writes value with this many decimals; infinities and NaN become null. */
 void cop_json_double(struct cop_json *j, const char *key, double value, unsigned decimals);
-/* The length of the well-formed UTF-8 sequence at the start of a text of `left` bytes: at least
- * 1, or 0 if malformed (RFC 3629: no overlong forms, no surrogates, nothing past U+10FFFF). */
+/* The length of the well-formed UTF-8 sequence at the start of text, which has `left` bytes (at
+ * least 1); 0 if malformed (RFC 3629: no overlong forms, no surrogates, nothing past U+10FFFF). */
 size_t cop_utf8_len(const char *text, size_t left);
-/* Prepares for a complete value that the caller then appends to the buffer itself. */
+/* Prepares for a complete value that the caller then appends to the buffer. */
 void cop_json_value(struct cop_json *j, const char *key);
 
 #endif

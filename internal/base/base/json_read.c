@@ -80,7 +80,7 @@ static char *put_utf8(char *out, unsigned c)
 	return out;
 }
 
-/* \uXXXX at p, or two of them for a character beyond 16 bits. */
+/* Decodes \uXXXX at p, or a pair of them for a character beyond 16 bits. */
 static const char *undo_unicode(const char *p, const char *end, char **out)
 {
 	unsigned c = hex4(p + 2), low;
@@ -136,7 +136,7 @@ static const char *digits_end(const char *p)
 	return p;
 }
 
-/* A number in C syntax, from its digits on, or NULL. */
+/* Returns the end of a number in C syntax, given its digits, or NULL. */
 static const char *number_end(const char *p, bool *odd)
 {
 	const char *q = digits_end(p), *r;
@@ -197,7 +197,7 @@ const char *cop_json_scalar_rest(const char *p, bool *word, struct cop_json_scan
 /* ---- nested values ---- */
 
 struct stack {
-	uint64_t now, full[COP_JSON_NESTED_MAX / 64]; /* bit per level: object */
+	uint64_t now, full[COP_JSON_NESTED_MAX / 64]; /* one bit per level: set for an object */
 	unsigned depth;
 };
 
@@ -213,7 +213,7 @@ static inline bool push(struct stack *k, bool object)
 	return true;
 }
 
-/* Returns whether the enclosing level is an object. */
+/* Pops a level; returns whether the enclosing one is an object. */
 static inline bool pop(struct stack *k)
 {
 	k->now >>= 1;
@@ -222,7 +222,8 @@ static inline bool pop(struct stack *k)
 	return k->now & 1;
 }
 
-/* A state machine of four states, as jumps: most bytes of nested arguments are scanned here. */
+/* A state machine with four states, written with gotos: most bytes of nested arguments are scanned
+ * here. */
 const char *cop_json_nested(const char *p, const char *end, struct cop_json_scan *s)
 {
 	struct stack k;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Scans JSON in place: strings, escapes, numbers and nested values, without building, copying or
- * converting; members are interpreted by the callers. Each byte is examined once: sixteen or
- * eight at a time in strings, which have most of the bytes, one at a time elsewhere.
+/* Scans JSON in place (strings, escapes, numbers, nested values) without building, copying or
+ * converting anything; callers interpret the members. Each byte is examined once: sixteen or eight
+ * at a time in strings, which make up most of the input, and one at a time elsewhere.
  *
- * Trace writers are careless, so extensions of JSON (RFC 8259) are accepted, and reported as
- * odd: a comma before a closing bracket, NaN and infinities, numbers in C syntax, a backslash
- * without an escape. Strings may contain raw control characters and any bytes except line ends,
- * which indicate a truncated line.
+ * Trace writers are careless, so the scanner accepts some deviations from JSON (RFC 8259) and
+ * reports them as odd: a comma before a closing bracket, NaN and infinities, numbers in C syntax, a
+ * backslash without an escape. Strings may contain raw control characters and any other bytes
+ * except line ends, which indicate a truncated line.
  *
- * COP_JSON_PAD bytes after the scanned text must be readable, filled by cop_json_pad: quotes end
- * every string and every token, so only strings are compared with the end. */
+ * COP_JSON_PAD bytes after the scanned text must be readable and filled by cop_json_pad. Their
+ * quotes terminate any string or token, so only strings need to be checked against the end. */
 #ifndef COP_BASE_JSON_READ_H
 #define COP_BASE_JSON_READ_H
 
@@ -28,11 +28,11 @@ static inline void cop_json_pad(char *end)
 	memset(end, '"', COP_JSON_PAD);
 }
 
-/* The result of a scan: oddities and the reason of a failure. */
+/* The result of a scan: whether it met oddities, and why it failed. */
 struct cop_json_scan {
 	bool odd;
 	const char *at;  /* position of the failure */
-	const char *why; /* a static sentence */
+	const char *why; /* a static string */
 };
 
 #ifdef __SSE2__
@@ -54,7 +54,7 @@ static inline const char *cop_json_stop(const char *p)
 	}
 }
 #elif __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-/* Tests a word for a byte with Alan Mycroft's method. Only the lowest hit is exact. */
+/* Finds bytes equal to c in a word, by Alan Mycroft's method. Only the lowest hit is reliable. */
 static inline uint64_t cop_json_has(uint64_t w, unsigned char c)
 {
 	w ^= 0x0101010101010101ULL * c;
@@ -82,11 +82,11 @@ static inline const char *cop_json_stop(const char *p)
 }
 #endif
 
-/* The rest of a string, after cop_json_stop found something other than its end. */
+/* Scans the rest of a string after cop_json_stop stopped at something other than its end. */
 const char *cop_json_string_rest(
 	const char *p, const char *end, bool *escaped, struct cop_json_scan *s);
 
-/* p is after the opening quote; returns the closing one, or NULL. */
+/* p is just past the opening quote; returns the closing quote, or NULL. */
 static inline const char *cop_json_string(
 	const char *p, const char *end, bool *escaped, struct cop_json_scan *s)
 {
@@ -103,7 +103,7 @@ static inline const char *cop_json_blanks(const char *p)
 	return p;
 }
 
-/* Returns the position after a number, true, false or null; *word: not a number. */
+/* Returns the position after a number, true, false or null; sets *word if it is not a number. */
 const char *cop_json_scalar_rest(const char *p, bool *word, struct cop_json_scan *s);
 
 /* Fast path for numbers like -12.5. */
@@ -124,18 +124,18 @@ static inline const char *cop_json_scalar(const char *p, bool *word, struct cop_
 	return cop_json_scalar_rest(p, word, s);
 }
 
-/* Returns the position after the object or array at p, or NULL: unclosed, not JSON, or nested
- * more than COP_JSON_NESTED_MAX deep. */
+/* Returns the position after the object or array at p, or NULL if it is unclosed, not JSON, or
+ * nested more than COP_JSON_NESTED_MAX levels deep. */
 const char *cop_json_nested(const char *p, const char *end, struct cop_json_scan *s);
 
-/* Decodes the escapes of a string of `len` bytes; `to` may be the same buffer, and needs space
- * for as many. Returns the decoded length. Half of a surrogate pair becomes U+FFFD; a backslash
- * without an escape is kept. */
+/* Decodes the escapes in a string of `len` bytes and returns the decoded length. `to` needs room
+ * for `len` bytes and may be the same buffer. An unpaired surrogate becomes U+FFFD; a backslash
+ * that starts no valid escape is kept. */
 size_t cop_json_undo(const char *text, size_t len, char *to);
-/* The length of the escape at p, which is a backslash; 0: invalid. */
+/* The length of the escape at p, which points to a backslash; 0 if invalid. */
 unsigned cop_json_escape(const char *p, const char *end);
 
-/* ---- text already accepted: only its end is checked ---- */
+/* ---- text already accepted: these only check against the end ---- */
 
 static inline bool cop_json_is_blank(char c)
 {
@@ -163,7 +163,7 @@ static inline const char *cop_json_scalar_end(const char *p, const char *end)
 	return p;
 }
 
-/* 16 or more: not a digit. */
+/* Returns 16 or more if c is not a hex digit. */
 static inline unsigned cop_json_hex_digit(char c)
 {
 	unsigned u = (unsigned char)c;

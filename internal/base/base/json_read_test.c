@@ -7,7 +7,7 @@
 
 #include "base/base/json_read.h"
 
-/* How many bytes the value takes; -1 if it is none. *odd: it is more than JSON allows. */
+/* The length of the value at text, or -1 if it is not one. *odd: it deviates from JSON. */
 static long length(const char *text, bool *odd)
 {
 	char room[256];

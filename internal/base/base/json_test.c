@@ -100,7 +100,7 @@ static void bytes_that_are_not_utf8_become_replacement_characters(void **state)
 	expect_text("\xed\xa0\x80", 3, "\"\\ufffd\\ufffd\\ufffd\"");
 	expect_text("\xf0\x80\x80\x80", 4, "\"\\ufffd\\ufffd\\ufffd\\ufffd\"");
 	expect_text("\xf4\x90\x80\x80", 4, "\"\\ufffd\\ufffd\\ufffd\\ufffd\"");
-	/* Cut in the middle: the byte past the end is not read. */
+	/* Truncated in the middle: the byte past the end must not be read. */
 	expect_text("\xe2\x82\xac", 2, "\"\\ufffd\\ufffd\"");
 }
 

@@ -32,7 +32,7 @@ static inline void cop_list_push_front(struct cop_list *head, struct cop_list *i
 	head->next->prev = item;
 	head->next = item;
 }
-/* Leaves the item self-linked: removing it twice is harmless. */
+/* Leaves the item linked to itself, so removing it twice is harmless. */
 static inline void cop_list_remove(struct cop_list *item)
 {
 	item->prev->next = item->next;

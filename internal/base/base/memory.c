@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory limit of this process's control groups: the smallest limit of its group and all
- * parent groups (cgroups(7)). Version 2 has memory.max, and memory.high, beyond which the kernel
- * throttles a group. Version 1 may be mounted as well. In a container /proc/self/cgroup may
- * contain a path that does not exist; then the mounted hierarchy is the container's own group. */
+/* The memory limit that control groups impose on this process: the smallest limit of its group and
+ * all ancestors (cgroups(7)). Version 2 has memory.max, and memory.high, beyond which the kernel
+ * throttles a group; version 1 may be mounted alongside. In a container, /proc/self/cgroup may name
+ * a path that does not exist; the root of the mounted hierarchy is then the container's own
+ * group. */
 #include "base/base/base_priv.h"
 
 #include <inttypes.h>
@@ -13,11 +14,11 @@
 struct search {
 	const char *root;
 	void (*found)(const char *text, uint64_t *out);
-	const char *v1, *v2[2]; /* files */
+	const char *v1, *v2[2]; /* file names */
 	uint64_t out;
 };
 
-/* "max" is not a number: no limit. */
+/* "max" does not parse as a number, which leaves the limit unchanged. */
 static void take_limit(const char *text, uint64_t *least)
 {
 	uint64_t bytes;
@@ -35,7 +36,7 @@ static void take_kills(const char *text, uint64_t *sum)
 		*sum += kills;
 }
 
-/* The file of the group and of its parents. */
+/* Visits the file in the group's directory and in each of its ancestors'. */
 static void search_groups(struct search *s, const char *mount, const char *group, const char *file)
 {
 	char dir[4096], path[8400], *slash, *text;
@@ -104,7 +105,7 @@ uint64_t cop_memory_kills(const char *root)
 	return search_all(&s);
 }
 
-/* The number after key in a file of /proc; 0 if missing. */
+/* The number after key in a file in /proc; 0 if missing. */
 static double number_in(const char *root, const char *file, const char *key)
 {
 	char path[4200], *text, *at;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads the mounts from /proc/self/mountinfo (proc(5)), without accessing the file systems: even
- * a hanging one is found. */
+/* Reads the mounts from /proc/self/mountinfo (proc(5)), which does not touch the file systems
+ * themselves: even a hung one is listed. */
 #include "base/base/base.h"
 
 #include <limits.h>
@@ -25,7 +25,8 @@ bool cop_mount_is_pseudo(const char *type)
 	return is_among(type, types, COP_ARRAY_SIZE(types));
 }
 
-/* FUSE file systems are usually remote (sshfs, dfuse, glusterfs); these are not. */
+/* FUSE file systems are usually remote (sshfs, dfuse, glusterfs); the ones listed here are
+ * local. */
 static bool is_fuse_of_elsewhere(const char *type)
 {
 	static const char *const local[] = {"fuse.copper", "fuse.fuse-overlayfs", "fuse.squashfuse",
@@ -106,7 +107,7 @@ struct search {
 	char *type;
 };
 
-/* Of several mounts on one directory the last one is on top. */
+/* If several file systems are mounted on one directory, the last is on top. */
 static int keep_deepest(void *arg, const char *dir, const char *type)
 {
 	struct search *s = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* num: number formats of users, saturating sums, LEB128, byte ranges. */
+/* num: parsing and formatting numbers, saturating addition, byte ranges. */
 #ifndef COP_BASE_NUM_H
 #define COP_BASE_NUM_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Sums of untrusted numbers saturate at 2^64-1, independent of the order of addition. */
+/* Saturates at 2^64-1, so that the sum of untrusted numbers does not depend on their order. */
 static inline uint64_t cop_add_saturating(uint64_t a, uint64_t b)
 {
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
@@ -23,10 +23,10 @@ char *cop_format_size(uint64_t bytes, char out[16]);
 /* ---- byte ranges ---- */
 
 struct cop_range {
-	uint64_t start, end; /* end exclusive */
+	uint64_t start, end; /* end is exclusive */
 };
-/* Adds the bytes [start, end) to n ascending, disjoint ranges; r has space for max + 1. Adjacent
- * ranges are merged. Beyond max ranges the smallest gap is closed, which adds a few bytes.
+/* Adds the bytes [start, end) to n sorted, disjoint ranges and merges adjacent ones; r has room for
+ * max + 1. If more than max would remain, the smallest gap is closed, which adds a few bytes.
  * Returns the new number of ranges. */
 unsigned cop_range_add(struct cop_range *r, unsigned n, unsigned max, uint64_t start, uint64_t end);
 

@@ -17,8 +17,8 @@ static void finish(struct cop_probe *p, enum cop_probe_state state, int error)
 	p->error = error;
 }
 
-/* Many firewalls refuse with an ICMP message, which results in the same ECONNREFUSED as the
- * host's own reply. IP_RECVERR keeps that message (ip(7)). */
+/* Many firewalls refuse with an ICMP message, which yields the same ECONNREFUSED as the host's own
+ * refusal. IP_RECVERR keeps that message (ip(7)). */
 static bool is_from_icmp(int fd)
 {
 	char control[512];
@@ -72,7 +72,7 @@ void cop_probe_begin_from(struct cop_probe *p, const struct cop_ip *from, const 
 		finish(p, COP_PROBE_FAILED, errno);
 		return;
 	}
-	/* Without it, a firewall's refusal looks like the host's. */
+	/* Without this, a firewall's refusal looks like the host's own. */
 	(void)setsockopt(p->fd, at.ss_family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP,
 		at.ss_family == AF_INET6 ? IPV6_RECVERR : IP_RECVERR, &on, sizeof(on));
 	if (from)

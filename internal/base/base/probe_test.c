@@ -12,7 +12,7 @@
 
 #include "base/base/probe.h"
 
-/* Binds to a local port, with a queue of this many connections; -1: does not listen. */
+/* Binds to a local port and listens with this backlog; -1: does not listen. */
 static int bind_port(int backlog, uint16_t *port)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -53,7 +53,7 @@ static void a_listener_is_open_and_a_port_without_one_closed(void **state)
 	close(fd);
 }
 
-/* The kernel drops connections that a full queue does not take. */
+/* The kernel drops connections that do not fit in the queue. */
 static void no_answer_is_silence_after_the_time_that_was_given(void **state)
 {
 	struct cop_probe held[8], p;

@@ -9,7 +9,7 @@ static uint64_t microseconds_of(const struct timeval *t)
 	return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
 }
 
-/* The second number of statm; 0 without /proc. */
+/* The second number in /proc/self/statm; 0 if there is no /proc. */
 static uint64_t resident_pages(void)
 {
 	char text[128] = "";

@@ -13,7 +13,7 @@ bool cop_recent_has(const struct cop_recent *r, const void *number)
 {
 	uint64_t first = first_of(number);
 
-	/* A zero slot is unused. */
+	/* A zero slot is unused, so zero never matches. */
 	for (unsigned at = 0; first && at < COP_RECENT; at++)
 		if (r->first[at] == first)
 			return true;

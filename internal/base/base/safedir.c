@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Directories in which only this user's files are trusted. If another user may rename or create
- * entries in a directory, a write by path can be redirected anywhere: a link named logs is
- * sufficient. So below a guarded directory each component of a path is opened relative to the
- * previous one, and never through a link (openat(2), O_NOFOLLOW; openat2(2) would need one call,
- * but is newer than some sites' kernels). Each must belong to a user who has full access anyway. */
+/* Directories in which we trust only this user's files. If another user can rename or create
+ * entries in a directory, any write by path can be redirected: a link named logs is all it takes.
+ * So below a guarded directory, each component of a path is opened relative to the previous one and
+ * never through a link (openat(2), O_NOFOLLOW; openat2(2) would need a single call, but some sites'
+ * kernels predate it). Each component must belong to a user who has full access anyway. */
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/random.h>
@@ -27,15 +27,15 @@ static bool is_trusted(uid_t uid)
 	return uid == 0 || uid == geteuid();
 }
 
-/* Many systems give each user a private group with the user's number (useradd(8),
- * USERGROUPS_ENAB of login.defs(5)). Only the name service has its name and members, and a
- * static program must not load that. */
+/* Many systems give each user a private group with the user's number (useradd(8), USERGROUPS_ENAB
+ * in login.defs(5)). Only the name service knows the group's name and members, and a static program
+ * cannot load name service modules. */
 static bool is_own_group(gid_t gid)
 {
 	return gid == getegid() && gid == geteuid();
 }
 
-/* With an access control list, the group bits are the upper bound of its grants. */
+/* If there is an access control list, the group bits are the upper bound of what it grants. */
 static bool group_may_write(int fd, const struct stat *st)
 {
 	return (st->st_mode & S_IWGRP) &&
@@ -64,7 +64,7 @@ static int check_dir(int fd, const char *path, int len, struct cop_err *err)
 	return 0;
 }
 
-/* Links on the path to it belong to the system or the user. */
+/* Links on the way to the directory must belong to root or this user. */
 static int check_above(const char *path, struct cop_err *err)
 {
 	char *copy = strdup(path);
@@ -117,7 +117,7 @@ int cop_safedir(const char *dir, struct cop_err *err)
 
 	if (rc)
 		return rc;
-	/* Check before opening, because the owner may forbid that. */
+	/* Check before opening, because the owner may have denied us access. */
 	if (stat(dir, &st) == 0 && !is_trusted(st.st_uid))
 		return refuse_owner(st.st_uid, dir, (int)strlen(dir), err);
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -130,7 +130,7 @@ int cop_safedir(const char *dir, struct cop_err *err)
 	return rc;
 }
 
-/* The length of the guarded directory at the start of path; 0 if none. */
+/* The length of the guarded directory that path starts with; 0 if none. */
 static size_t guarded_part(const char *path)
 {
 	size_t found = 0;
@@ -178,8 +178,8 @@ static int enter_part(int dir, const char *path, const char *part, size_t len, s
 	return rc;
 }
 
-/* Opens the last directory of path, starting from the guarded one. last: the last component of
- * path is a directory too. */
+/* Opens the last directory of path, starting from the guarded one. With last, the last component is
+ * also treated as a directory. */
 static int walk_path(
 	const char *path, size_t from, bool last, const char **name, struct cop_err *err)
 {

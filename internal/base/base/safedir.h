@@ -5,29 +5,29 @@
 
 #include "base/base/err.h"
 
-/* Guards dir. From now on the functions of this header refuse to open, create or replace
- * anything below dir through a symbolic link, even one owned by this user, or in a directory
- * that another user owns or may write to. This applies to paths that begin with dir exactly as
- * spelled here. root counts as this user. A group may have write permission if it is the user's
- * private group, i.e. the process's group with the user's number. -EPERM with a sentence if dir
- * itself is unsafe, or is reached through another user's link. */
+/* Guards dir. From now on, the functions in this header refuse to open, create or replace anything
+ * below dir through a symbolic link, even one owned by this user, or in a directory that another
+ * user owns or can write to. Only paths that begin with dir, spelled exactly as here, are covered.
+ * root is trusted like this user. Group write permission is fine for the user's private group: this
+ * process's group, with the same number as the user. Returns -EPERM and sets err if dir itself is
+ * unsafe or is reached through another user's link. */
 int cop_safedir(const char *dir, struct cop_err *err);
-/* Returns 0 if the directory path, below a guarded one, is safe or does not exist; else -errno
- * with a sentence. */
+/* Returns 0 if the directory path, which is below a guarded one, is safe or does not exist; else
+ * -errno, with err set. */
 int cop_safedir_check(const char *path, struct cop_err *err);
 
-/* A path for the *at functions: a descriptor of its directory and its name there; AT_FDCWD and
- * the path itself if it is not guarded. nofollow is O_NOFOLLOW below a guarded directory, else
+/* A path for the *at functions: a descriptor for its directory, and its name there. If it is not
+ * guarded, AT_FDCWD and the path itself. nofollow is O_NOFOLLOW below a guarded directory, else
  * 0. */
 struct cop_dir {
 	int fd;
 	const char *name; /* points into the path */
 	int nofollow;
 };
-/* -ELOOP, -EPERM etc. Call cop_dir_done afterwards in any case. */
+/* Returns 0, -ELOOP, -EPERM etc. Call cop_dir_done afterwards in any case. */
 int cop_dir_of(const char *path, struct cop_dir *at);
 void cop_dir_done(struct cop_dir *at);
-/* Creates a new temporary file (0600) in the same directory, open for reading and writing; the
+/* Creates a temporary file (mode 0600) in the same directory, open for reading and writing. The
  * caller frees its name, *tmp. */
 int cop_open_temp(const struct cop_dir *at, char **tmp);
 int cop_unlink(const char *path);

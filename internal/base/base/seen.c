@@ -3,7 +3,7 @@
 
 #define FIRST_SLOTS ((size_t)64)
 
-/* The slot with the hash, or the free slot for it. */
+/* The slot that holds hash, or the free slot where it belongs. */
 static size_t slot_of(const uint64_t *slot, size_t slots, uint64_t hash)
 {
 	size_t at = hash & (slots - 1);
@@ -13,7 +13,7 @@ static size_t slot_of(const uint64_t *slot, size_t slots, uint64_t hash)
 	return at;
 }
 
-/* 0 marks a free slot. */
+/* Maps hash 0 to another value, because 0 marks a free slot. */
 static uint64_t as_kept(uint64_t hash)
 {
 	return hash + !hash;

@@ -37,7 +37,7 @@ static void zero_is_a_hash_too(void **state)
 	cop_seen_forget(&s);
 }
 
-/* All hashes want the same slot, whatever the number of slots is. */
+/* All hashes map to the same slot, however many slots there are. */
 static void it_keeps_what_it_had_while_it_grows_up_to_its_limit(void **state)
 {
 	struct cop_seen s = {0};

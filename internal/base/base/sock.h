@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copper's own socket calls, made directly to the kernel. The C library's listen, accept,
- * connect, send and recv are interposed for the network library
- * (fabric/endpoint/portguard_priv.h) and cannot distinguish callers. */
+/* Socket calls for Copper's own connections, made directly to the kernel. The C library's listen,
+ * accept, connect, send and recv are interposed for the benefit of the network library
+ * (fabric/endpoint/portguard_priv.h), and the interposed versions cannot tell who calls them. */
 #ifndef COP_BASE_SOCK_H
 #define COP_BASE_SOCK_H
 

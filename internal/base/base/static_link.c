@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A static program that loads a shared object at run time also loads the system's C library, and
- * crashes if that differs from its own. glibc loads objects for names (each module that
- * nsswitch.conf lists), for character sets and for domain names beyond ASCII; libfabric for each
- * provider in $FI_PROVIDER_PATH, which sites' modulefiles set; libfuse for modules of its
- * high-level interface. Copper needs none of these, so loading is disabled: the linker redirects
- * every reference to the functions below (--wrap in the Makefile), in all archives, to this
- * file, which refuses. The program then contains no code that maps a shared object.
+ * crashes if that differs from its own. glibc loads objects for name services (each module listed
+ * in nsswitch.conf), character sets and non-ASCII domain names; libfabric for each provider in
+ * $FI_PROVIDER_PATH, which site modulefiles set; libfuse for modules of its high-level interface.
+ * Copper needs none of these, so we disable loading: the linker redirects every reference to the
+ * functions below, in all archives, to this file (--wrap in the Makefile), which refuses. The
+ * program then contains no code that maps a shared object.
  *
- * Names are resolved by glibc's built-in methods, the hosts file and DNS, regardless of
- * nsswitch.conf. Linked into the static binary only. */
+ * Names are resolved by methods built into glibc, the hosts file and DNS, regardless of
+ * nsswitch.conf. Only the static binary links this file. */
 #include <features.h>
 #include <nss.h>
 #include <stddef.h>
@@ -84,7 +84,7 @@ char *__wrap_dlerror(void)
 }
 
 #ifdef __GLIBC__
-/* Runs before main, and so before any name resolution. */
+/* Runs before main, hence before any name is resolved. */
 static void __attribute__((constructor)) fix_services(void)
 {
 	static const char *const databases[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A separate file: a test without threads does not link it (scripts/check.sh). */
+/* A file of its own, so that a test without threads need not link it (scripts/check.sh). */
 #include "base/base/base.h"
 
 #include <signal.h>
@@ -37,8 +37,8 @@ int cop_thread_start(pthread_t *t, const char *name, void *(*fn)(void *), void *
 	return 0;
 }
 
-/* The C library's timed join uses the wall clock, which may jump; so the wait is split into
- * short ones. */
+/* The C library's timed join uses the wall clock, which may jump; so we split the wait into short
+ * ones. */
 bool cop_thread_join_within(pthread_t t, uint32_t timeout_ms)
 {
 	uint64_t end_ms = cop_now_ms() + timeout_ms;

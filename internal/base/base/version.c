@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* On a version change, the Makefile recompiles only this file. */
+/* Only this file is recompiled when the version changes (Makefile). */
 #include "base/base/base.h"
 
 const char cop_version[] = COP_VERSION;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A line is formatted on the stack and written by one call to a descriptor opened with O_APPEND,
- * so lines of several threads never mix and no lock is held while writing. The lock protects the
- * descriptors in use (the last writer closes descriptors replaced by cop_log_open or
- * cop_log_close) and the table of repeats.
+/* A line is formatted on the stack and written with one call to a descriptor opened with O_APPEND,
+ * so lines from different threads never mix and no lock is held while writing. The lock protects
+ * the descriptors in use (the last writer closes descriptors that cop_log_open or cop_log_close has
+ * replaced) and the table of repeats.
  *
- * Repeats: each format of each function (many have the format "%s") may write BURST lines in
- * WINDOW_MS. Further ones are counted, and the count is written with the first line of a later
- * window, or at close. Debug lines are not limited: a user who enables them wants them all. */
+ * Repeats: each format in each function (many share the format "%s") may write BURST lines in
+ * WINDOW_MS. Further lines are counted, and the count is written with the first line of a later
+ * window, or when the log closes. Debug lines are not limited: whoever enables them wants them
+ * all. */
 #include "base/log/log.h"
 
 #include <fcntl.h>
@@ -23,14 +24,14 @@
 
 struct sink {
 	int fd[2];      /* -1: none */
-	bool owned;     /* fd[0] is a file opened by this module */
-	unsigned users; /* current writers, plus 1 for the current sink */
+	bool owned;     /* this module opened fd[0], a file */
+	unsigned users; /* threads that are writing to it, plus 1 while this is the current sink */
 };
 
 struct repeat {
 	uint64_t key;
 	uint64_t window_ms; /* start of the window */
-	uint32_t lines;     /* written in the window */
+	uint32_t lines;     /* written in this window */
 	uint64_t dropped;
 	char where[32];
 };
@@ -68,7 +69,7 @@ static void sink_put(struct sink *s)
 	free(s);
 }
 
-/* The static sink keeps a user forever: never freed. */
+/* The static sink always keeps one user, so it is never freed. */
 static void sink_install(struct sink *s)
 {
 	struct sink *old;
@@ -81,8 +82,8 @@ static void sink_install(struct sink *s)
 		sink_put(old);
 }
 
-/* A new file inherits the read and write permissions of its folder, regardless of the umask:
- * users who may list the job directory may read its logs. */
+/* A new file gets the read and write permissions of its directory, regardless of the umask: anyone
+ * who can list the job directory can read its logs. */
 static int open_in(const struct cop_dir *at, mode_t folder)
 {
 	int fd = openat(at->fd, at->name, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -155,11 +156,11 @@ bool cop_log_on(enum cop_log_level level)
 	       level <= atomic_load_explicit(&max_level, memory_order_relaxed);
 }
 
-/* Returns the length of line, which always ends with a newline. */
+/* Returns the length of line. The line always ends with a newline. */
 static size_t format_line(char line[LINE_BYTES], enum cop_log_level level, const char *where,
 	const char *fmt, va_list ap)
 {
-	size_t len, space = LINE_BYTES - 1; /* for the newline */
+	size_t len, space = LINE_BYTES - 1; /* leaves room for the newline */
 	struct timespec ts;
 	struct tm tm;
 	int n;
@@ -205,9 +206,8 @@ static COP_PRINTF(4, 5) void put_formatted(
 	va_end(ap);
 }
 
-/* Whether this line may be written; *dropped is the number of suppressed lines before it. Two
- * call sites that share a slot evict each other: at worst a repeat is written instead of
- * counted. */
+/* Whether this line may be written; *before describes any lines suppressed before it. Two call
+ * sites that share a slot evict each other; at worst a repeat is written instead of counted. */
 static bool may_write_line(
 	const char *where, const char *fmt, uint64_t now_ms, struct repeat *before)
 {

@@ -22,24 +22,24 @@ enum cop_log_level {
 
 enum cop_log_type { COP_LOG_FILE, COP_LOG_STDOUT, COP_LOG_BOTH };
 
-/* path is the log file; a new one gets the permissions of its directory. It is NULL if type is
- * COP_LOG_STDOUT or there is no job directory (then only stderr is used). */
+/* path is the log file; a new file gets the permissions of its directory. path is NULL if type is
+ * COP_LOG_STDOUT or there is no job directory (the log then goes to stderr only). */
 int cop_log_open(
 	enum cop_log_level level, enum cop_log_type type, const char *path, struct cop_err *err);
 void cop_log_close(void);
-/* Redirects this process's standard error to the log file, to keep the C library's last words and
- * the output of libraries that do not use this log. No effect without a file. */
+/* Redirects this process's standard error to the log file, so that last words from the C library
+ * and output from libraries that do not use this log are kept. Does nothing if there is no file. */
 void cop_log_take_stderr(void);
 bool cop_log_on(enum cop_log_level level);
-/* One event, one line, lower case, key=value. A newline in the text becomes a space. */
+/* Write one event per line, in lower case, as key=value. A newline in the text becomes a space. */
 void cop_log_write(enum cop_log_level level, const char *where, const char *fmt, ...)
 	COP_PRINTF(3, 4);
 
-/* Logs a refused attempt from outside: what, why, and from where. The first of its kind is
- * logged immediately; repetitions are summarized in one line every ten seconds, and so are
- * attempts from more addresses than can be tracked. */
+/* Logs an attempt from outside that was refused: what, why, and from where. The first of each kind
+ * is logged immediately. Repeats are summarized in one line every ten seconds, as are attempts from
+ * more addresses than we can track. */
 void cop_log_refused(const char *what, const char *why, const char *from);
-/* Writes the summaries that are due; cheap. Modules that refuse attempts call it at intervals. */
+/* Writes any summaries that are due; cheap. Modules that refuse attempts call it periodically. */
 void cop_log_refused_due(void);
 
 #define cop_log(level, ...)                                                                        \

@@ -5,10 +5,10 @@
 
 #define COP_LOG_BURST 50
 #define COP_LOG_WINDOW_MS 10000
-/* The number of kinds of attempts counted separately per window. */
+/* How many kinds of attempts are counted separately per window. */
 #define COP_LOG_REFUSED_MAX 16
 
-/* Writes the counts, at the end of the window or when the log closes. */
+/* Writes the remaining counts, at the end of the window or when the log closes. */
 void cop_log_refused_end(void);
 
 #endif

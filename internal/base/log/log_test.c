@@ -148,7 +148,7 @@ static void a_line_that_is_too_long_ends_in_dots(void **state)
 	free(longest);
 }
 
-/* The linker keeps equal formats once. */
+/* The linker merges equal format strings. */
 static void a_format_of_two_functions_is_limited_for_each(void **state)
 {
 	char *text;
@@ -263,7 +263,7 @@ static void what_goes_to_standard_error_is_in_the_file_too(void **state)
 	free(text);
 }
 
-/* Standard output is a file meanwhile. */
+/* Standard output is redirected to a file meanwhile. */
 static void both_writes_the_file_and_standard_output(void **state)
 {
 	char *text, copy[80];

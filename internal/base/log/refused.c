@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attempts from outside. An attacker may make a thousand attempts per second from any number of
- * addresses, which must neither flood the log nor be hidden. So all attempts share one time
- * window, with a table of the kinds seen in it. A new kind is logged in a line, a repetition
- * increments its count. If the table is full, further kinds share one count. */
+/* Attempts from outside that were refused. An attacker can make a thousand attempts per second from
+ * any number of addresses; they must neither flood the log nor go unnoticed. So all attempts share
+ * one time window and a table of the kinds seen in it. The first attempt of a kind is logged, and
+ * repeats are counted. When the table is full, all further kinds share one count. */
 #include <stdatomic.h>
 
 #include "base/log/log.h"
 #include "base/log/log_priv.h"
 
 struct attempt {
-	const char *what, *why; /* constants */
+	const char *what, *why; /* string literals */
 	char from[64];
-	unsigned long long more; /* in addition to the one logged in a line */
+	unsigned long long more; /* beyond the one that was logged */
 };
 
 static struct {
@@ -22,7 +22,7 @@ static struct {
 	unsigned long long others;
 } window = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Called under the lock. Returns whether to write the attempt. */
+/* Called with the lock held. Returns whether to log the attempt. */
 static bool note_attempt(const char *what, const char *why, const char *from)
 {
 	struct attempt *a = window.attempt;

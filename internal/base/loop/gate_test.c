@@ -66,7 +66,7 @@ static void an_empty_gate_is_drained_at_once(void **state)
 	(void)state;
 	assert_true(goes_in(COP_GATE_STARTING));
 	cop_gate_close(&gate);
-	/* It waits without a limit for the threads inside. */
+	/* Waits for the threads inside, without a timeout. */
 	cop_gate_drain(&gate);
 	assert_int_equal(gate.inside, 0);
 	assert_false(goes_in(COP_GATE_STARTING | COP_GATE_OPEN));
@@ -74,7 +74,7 @@ static void an_empty_gate_is_drained_at_once(void **state)
 
 /* ---- many threads ---- */
 
-static _Atomic int touching; /* what is freed when nobody is inside */
+static _Atomic int touching; /* freed when nothing is inside */
 static _Atomic bool freed, misused;
 
 static void touch(void)
@@ -85,7 +85,7 @@ static void touch(void)
 	atomic_fetch_sub(&touching, 1);
 }
 
-/* Half of the time, work begun inside ends after the thread that began it has left. */
+/* Half of the time, work started inside ends after the thread that started it has left. */
 static void *come_and_go(void *arg)
 {
 	(void)arg;

@@ -17,10 +17,10 @@ int cop_waker_init(struct cop_waker *w, int report_fd, struct cop_err *err)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGUSR1); /* the usual termination request, forwarded by srun */
+	sigaddset(&set, SIGUSR1); /* the usual request to terminate, forwarded by srun */
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a log at the limit of ulimit -f must not end the node */
+	signal(SIGXFSZ, SIG_IGN); /* a log that hits ulimit -f must not kill the node */
 	w->report_fd = report_fd;
 	w->gone_fd = -1;
 	w->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -56,7 +56,7 @@ static void take_wake(struct cop_waker *w)
 		;
 }
 
-/* poll skips negative descriptors, and always reports a pipe without a reader. */
+/* poll skips negative descriptors, and always reports a pipe that has lost its reader. */
 unsigned cop_waker_wait(struct cop_waker *w, unsigned reasons, int timeout_ms)
 {
 	const struct {

@@ -68,7 +68,7 @@ static void a_start_is_interrupted_by_a_signal(void **state)
 	assert_int_equal(cop_waker_wait(&waker, ALL, -1), COP_WAKER_SIGNAL);
 	assert_string_equal(
 		cop_waker_interrupted(&waker), "ended before the tree was ready, by a signal");
-	/* The signal still exists for the wait for the end. */
+	/* The signal is still pending when the node waits for its end. */
 	assert_int_equal(cop_waker_wait(&waker, ALL, -1), COP_WAKER_SIGNAL);
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
@@ -83,7 +83,7 @@ static void a_start_for_which_nobody_waits_is_interrupted(void **state)
 	assert_non_null(
 		strstr(cop_waker_interrupted(&waker), "by the end of the command that started it"));
 	assert_int_equal(cop_waker_wait(&waker, COP_WAKER_WOKEN | COP_WAKER_SIGNAL, 0), 0);
-	/* Once the node has started, nobody has to read. */
+	/* Once the node has started, the pipe needs no reader. */
 	cop_waker_started(&waker);
 	assert_null(cop_waker_interrupted(&waker));
 	to_reader[0] = dup(to_reader[1]);

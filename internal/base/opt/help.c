@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prints an option table: help for users, and the dump for completion and the manual. */
+/* Prints an option table, as help for users and as a dump for shell completion and the manual. */
 #include "base/opt/opt_priv.h"
 
 #define WIDTH 80
@@ -23,7 +23,7 @@ static const char *shown_default(const struct cop_opt *o)
 	return o->shown ? o->shown : o->initial;
 }
 
-/* "-k, --fanout N" without the indentation; long names are aligned with and without a letter. */
+/* Formats "-k, --fanout N", unindented; long names line up whether or not there is a letter. */
 static int put_spelling(const struct cop_opt *o, char *out, size_t size)
 {
 	char letter[8] = "    ";
@@ -49,7 +49,7 @@ static void put_explanation(const struct cop_opt *o, struct cop_buf *out)
 	cop_buf_str(out, "\n");
 }
 
-/* Lists the names of rare options, without help texts, with wrapped lines. */
+/* Lists the names of rare options, without their help texts, wrapping lines. */
 static void name_rare(const struct cop_opt_table *t, struct cop_buf *out)
 {
 	static const char head[] = "  more (--help-all):";

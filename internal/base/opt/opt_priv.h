@@ -4,16 +4,16 @@
 
 #include "base/opt/opt.h"
 
-/* Parses text according to the row's kind into its field; -EINVAL with a sentence that begins
- * with the option, and the field unchanged. */
+/* Parses text as the row's kind and stores it in the row's field. On -EINVAL, err begins with the
+ * option's name, and the field is unchanged. */
 int cop_opt_set(const struct cop_opt *o, const char *text, void *into, struct cop_err *err);
 /* Whether the option takes no value on the command line. */
 bool cop_opt_lone(const struct cop_opt *o);
 /* "--name", or "-x" if there is no long name. */
 const char *cop_opt_label(const struct cop_opt *o, char out[64]);
-/* "1..64", "64.0 KiB..16.0 MiB", "file, stdout", or "" for an unlimited value. */
+/* Appends "1..64", "64.0 KiB..16.0 MiB" or "file, stdout"; nothing if values are unlimited. */
 void cop_opt_range(const struct cop_opt *o, struct cop_buf *out);
-/* The field of the row or operand, as the type of its kind. */
+/* A pointer to the field of a row or operand. */
 static inline void *cop_opt_field(void *into, size_t offset)
 {
 	return (char *)into + offset;

@@ -8,9 +8,9 @@ struct walk {
 	const struct cop_opt_table *table;
 	char **argv;
 	char **given;                       /* the same words in their original order */
-	int argc, next;                     /* next: index of the next word */
-	size_t operands;                    /* seen */
-	const struct cop_opt_operand *many; /* the operand for all remaining words */
+	int argc, next;                     /* next: index of the next word to parse */
+	size_t operands;                    /* how many we have seen */
+	const struct cop_opt_operand *many; /* the operand that takes all remaining words */
 	void *into;
 	enum cop_opt_ask ask;
 	struct cop_buf *notes;
@@ -79,7 +79,7 @@ static int missing_value(struct walk *w, const struct cop_opt *o)
 		o->arg ? o->arg : "the value");
 }
 
-/* Flags and ignored options take no value. */
+/* Applies a flag or an ignored option, which take no value. */
 static int apply_lone(struct walk *w, const struct cop_opt *o)
 {
 	char label[64];
@@ -90,7 +90,7 @@ static int apply_lone(struct walk *w, const struct cop_opt *o)
 	return cop_opt_set(o, "", w->into, w->err);
 }
 
-/* Uses the next word as the value. */
+/* Takes the next word as the value. */
 static int apply_next(struct walk *w, const struct cop_opt *o)
 {
 	if (w->next >= w->argc)
@@ -170,7 +170,7 @@ static int walk_old(struct walk *w, const struct cop_opt_old *old)
 	return apply_next(w, o);
 }
 
-/* Moves the operands together at the start of argv, which has been parsed. */
+/* Collects the operands at the start of argv, over words already parsed. */
 static int take_many(struct walk *w, const char *text)
 {
 	struct cop_opt_many *field = cop_opt_field(w->into, w->many->offset);
@@ -208,7 +208,7 @@ static int walk_operand(struct walk *w, const char *text)
 	return 0;
 }
 
-/* Operands are kept for a second pass, because an option that is an alias of one may follow. */
+/* Operands are saved for a second pass, because an option that is an alias for one may follow. */
 static int walk_word(struct walk *w, const char *text, int *kept)
 {
 	const struct cop_opt_old *old = text[0] == '-' ? find_old(w->table, text + 1) : NULL;

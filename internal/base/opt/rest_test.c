@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arguments that take any number of words: a command after the options, and the last operand. */
+/* Arguments of any number of words: a command after the options, and the last operand. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 static enum cop_opt_ask ask;
 
-/* A command that takes further words. */
+/* A command with further words. */
 struct rest_args {
 	const char *where;
 	bool quiet;

@@ -8,7 +8,7 @@ static size_t min3(size_t a, size_t b, size_t c)
 	return COP_MIN(COP_MIN(a, b), c);
 }
 
-/* Levenshtein's distance; words longer than WORD_MAX are far from all others. */
+/* Levenshtein distance; a word longer than WORD_MAX is far from everything. */
 static size_t distance(const char *a, const char *b)
 {
 	size_t la = strlen(a), lb = strlen(b), row[WORD_MAX + 1];
@@ -50,8 +50,8 @@ const char *cop_opt_suggest(const char *word, const char *const *candidates)
 
 		if (same > 1 && !word[same])
 			return *candidates;
-		/* A word with no letter in the same position is no misspelling, even if both are
-		 * short. */
+		/* If no letter is in the same position it is not a typo, however short both words
+		 * are. */
 		if (d < strlen(word) && d <= best && (!near || d < best)) {
 			best = d;
 			near = *candidates;

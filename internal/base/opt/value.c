@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Converts an option's text to its field, by kind. */
+/* Converts an option's text to the value of its field, according to its kind. */
 #include <ctype.h>
 
 #include "base/opt/opt_priv.h"
@@ -20,7 +20,7 @@ const char *cop_opt_label(const struct cop_opt *o, char out[64])
 	return out;
 }
 
-/* The largest allowed value: the row's limit, else the field's. */
+/* The largest value allowed: the row's limit, else what the field can hold. */
 static uint64_t limit_of(const struct cop_opt *o)
 {
 	static const uint64_t most[] = {
@@ -36,7 +36,7 @@ static uint64_t limit_of(const struct cop_opt *o)
 	return o->max ? o->max : most[o->kind];
 }
 
-/* A whole multiple of its unit is printed without decimals. */
+/* Prints whole multiples of a unit without decimals. */
 static void tell_size(uint64_t bytes, struct cop_buf *out)
 {
 	static const char *const units[] = {"", " KiB", " MiB", " GiB", " TiB"};
@@ -111,7 +111,7 @@ static int refuse_range(const struct cop_opt *o, const char *text, struct cop_er
 	return -EINVAL;
 }
 
-/* Whole numbers with the unit ms, s, m or h; default seconds. */
+/* Parses a whole number followed by ms, s, m or h; without a unit, seconds. */
 static int parse_duration(const char *text, uint64_t *ms)
 {
 	static const struct {
@@ -198,7 +198,7 @@ static int set_enum(const struct cop_opt *o, const char *text, void *field, stru
 	return -EINVAL;
 }
 
-/* Parses a processor number; false if missing or absurd. */
+/* Parses a processor number; false if it is missing or absurdly large. */
 static bool read_cpu(const char **p, unsigned long *cpu)
 {
 	char *end;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The first byte is the most that a read returns. The result must not depend on the size of the
- * reads, and records that are written as CSV again must read the same. */
+/* The first byte limits the size of a read. The result must not depend on the read size, and
+ * records written as CSV again must read back the same. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int rc = read_all((const char *)data + 1, size - 1, SIZE_MAX, &whole);
 	int rc_parts = read_all((const char *)data + 1, size - 1, data[0] + 1u, &parts);
 
-	/* A fault far ahead may be found before the records in front of it are returned. */
+	/* A fault further on may be found before the records that precede it are returned. */
 	if (rc != rc_parts ||
 		(!rc && (whole.len != parts.len ||
 				(whole.len && memcmp(whole.data, parts.data, whole.len)))))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A record is first located in the buffer, then split in place: unquoting never lengthens it. */
+/* First finds a record in the buffer, then splits it in place, which works because unquoting never
+ * makes it longer. */
 #include "base/table/table.h"
 
 int cop_csv_open(struct cop_csv *c, cop_csv_read *read, void *arg)
@@ -22,7 +23,7 @@ static int fail_record(struct cop_csv *c, const char *why)
 	return -EBADMSG;
 }
 
-/* 1: more bytes; 0: end of input; -errno. */
+/* Returns 1 if it read more bytes, 0 at the end of the input, or -errno. */
 static int refill_buffer(struct cop_csv *c)
 {
 	ssize_t n;
@@ -43,8 +44,8 @@ static int refill_buffer(struct cop_csv *c)
 	return n > 0;
 }
 
-/* Finds the line end of the next record, at start + *end. 1: found; 0: only the end of the
- * input. */
+/* Finds the line end of the next record, at start + *end. Returns 1 if found, 0 if only the end of
+ * the input was. */
 static int find_end(struct cop_csv *c, size_t *end)
 {
 	bool quoted = false;
@@ -77,7 +78,7 @@ static int find_end(struct cop_csv *c, size_t *end)
 	}
 }
 
-/* Splits off the field at text; returns the position after it (a comma or the end), or NULL. */
+/* Splits off the field at text. Returns the position after it (a comma or the end), or NULL. */
 static char *split_quoted(char *text, size_t *len)
 {
 	char *from = text + 1, *to = text;

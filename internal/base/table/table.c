@@ -117,7 +117,7 @@ static void show_csv(const struct cop_grid *g, struct cop_buf *out)
 
 /* ---- terminal ---- */
 
-/* Counts characters if it is UTF-8. */
+/* The number of characters if text is UTF-8, else of bytes. */
 static int width_of(const char *text, size_t len)
 {
 	int n = 0;
@@ -127,7 +127,7 @@ static int width_of(const char *text, size_t len)
 	return n;
 }
 
-/* Control characters would move the cursor. */
+/* Replaces control characters, which would move the cursor. */
 static void put_text(struct cop_buf *out, const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -137,7 +137,7 @@ static void put_text(struct cop_buf *out, const char *text, size_t len)
 	}
 }
 
-/* A missing value is shown as a dash. */
+/* Shows a missing value as a dash. */
 static struct cop_grid_cell plain_cell(
 	const struct cop_grid *g, size_t row, unsigned col, char text[40])
 {
@@ -156,7 +156,7 @@ static struct cop_grid_cell plain_cell(
 	return (struct cop_grid_cell){.text = text, .len = strlen(text)};
 }
 
-/* Text is left-aligned, values right-aligned; no padding after the last text of a line. */
+/* Text is left-aligned, values are right-aligned. If the last column is text, it is not padded. */
 static void put_plain(const struct cop_grid *g, unsigned col, int width, struct cop_grid_cell c,
 	struct cop_buf *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names may contain any byte except NUL and a slash; each file format preserves them in its own
+/* Names may contain any byte except NUL and slash; each file format preserves them in its own
  * way. */
 #include "base/table/table.h"
 
@@ -12,7 +12,7 @@ void cop_csv_quoted(struct cop_buf *out, const char *text, size_t len)
 		if (text[i] != '"')
 			continue;
 		cop_buf_add(out, text + plain, i + 1 - plain);
-		plain = i; /* the quote is doubled */
+		plain = i; /* writes the quote again, which doubles it */
 	}
 	cop_buf_add(out, text + plain, len - plain);
 	cop_buf_str(out, "\"");

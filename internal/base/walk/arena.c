@@ -9,7 +9,7 @@ struct cop_arena_block {
 	char data[];
 };
 
-/* A large piece gets its own block, behind the current one. */
+/* Gives a large piece a block of its own, linked behind the current one. */
 static void *alloc_alone(struct cop_arena *a, size_t bytes)
 {
 	struct cop_arena_block *b = malloc(sizeof(*b) + bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Node-local file systems below a root are not part of a shared tree, and a Copper mount would
- * be the same tree again. They are determined in advance, without requests to the storage. */
+/* Node-local file systems below a root are not part of the shared tree, and a Copper mount would
+ * show the same tree again. We find both beforehand, without touching the storage. */
 #include "base/walk/walk_priv.h"
 
 int cop_walk_mounts_add(void *arg, const char *dir, const char *type)
@@ -33,7 +33,7 @@ void cop_walk_mounts_free(struct mounts *m)
 	*m = (struct mounts){0};
 }
 
-/* The rest of path after the directory and a slash, or NULL. */
+/* What follows the directory and a slash in path, or NULL. */
 static const char *rest_of(const char *path, const char *dir, size_t len)
 {
 	if (len == 1)

@@ -3,7 +3,7 @@
 
 #include "base/walk/walk_priv.h"
 
-/* The threads mostly wait for the storage. */
+/* The threads mostly wait for storage, so there may be more of them than processors. */
 #define THREADS 16u
 #define TICK_NS 200000000L
 

@@ -35,7 +35,7 @@ bool cop_walk_path_is_normal(const char *path, size_t len)
 	return true;
 }
 
-/* Appends the components of path to out, which has sufficient space. */
+/* Appends the components of path to out, which has enough room. */
 static size_t append_normal(char *out, size_t len, const char *path)
 {
 	while (*path) {
@@ -70,7 +70,8 @@ char *cop_walk_path_normal(const char *cwd, const char *path)
 	return out;
 }
 
-/* Compares bytes, with the slash lowest: a directory is directly followed by its contents. */
+/* Compares bytes with the slash as the lowest, so that the contents of a directory sort right after
+ * it. */
 static int tree_order(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	size_t n = COP_MIN(a_len, b_len), i = 0;
@@ -94,7 +95,7 @@ static void list_free(struct cop_root_list *l)
 	*l = (struct cop_root_list){0};
 }
 
-/* The position of path in a bytewise sorted list, or its insertion point. */
+/* The position of path in a list sorted bytewise, or the position where it belongs. */
 static size_t place_of(const struct cop_root_list *l, const char *path, size_t len, bool *there)
 {
 	size_t low = 0, high = l->n;
@@ -269,15 +270,15 @@ int cop_walk_roots_minimize(struct cop_roots *r)
 	return 0;
 }
 
-/* The list is sorted bytewise, not in tree order, so each prefix that ends before a slash is
- * looked up; there are few. */
+/* The list is sorted bytewise, not in tree order, so we look up each prefix that ends before a
+ * slash; there are few. */
 ssize_t cop_walk_roots_above(const struct cop_roots *r, const char *path, size_t len)
 {
 	bool there;
 	size_t at;
 
 	if (r->all.n && !r->all.path[0][1])
-		return len ? 0 : -1; /* "/" is the only prefix */
+		return len ? 0 : -1; /* "/" is the only prefix left */
 	for (size_t n = len; n > 1; n--) {
 		if (n != len && path[n] != '/')
 			continue;

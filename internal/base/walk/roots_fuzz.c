@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any lines as the paths that a job's files name: the suggested roots are normal, sorted, none
- * below another, and above what suggested them. */
+/* Feeds arbitrary lines as paths named in a job's files. The suggested roots must be normalized,
+ * sorted, none below another, and above the paths that suggested them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static void require(bool holds)
 		abort();
 }
 
-/* Asks the other of the two functions that know it. */
+/* Checks with the other function that knows what a normal path is. */
 static bool is_normal(const char *path, size_t len)
 {
 	char *text = strndup(path, len), *normal = text ? cop_walk_path_normal("/", text) : NULL;

@@ -172,7 +172,7 @@ static void relative_roots_begin_here(void **state)
 	cop_walk_roots_free(&r);
 }
 
-/* Untrusted bytes could suggest any number of roots. */
+/* Untrusted input could suggest any number of roots. */
 static void there_is_an_end_to_roots(void **state)
 {
 	struct cop_roots r;

@@ -3,7 +3,7 @@
 
 #include "base/walk/walk_priv.h"
 
-/* Bytewise. */
+/* Compares bytewise. */
 static int compare_names(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	int first = memcmp(a, b, COP_MIN(a_len, b_len));
@@ -40,7 +40,7 @@ struct cop_walk_entry *cop_walk_tree_root(
 			return e;
 		}
 	}
-	*taken = 0; /* below "/" the next component follows directly */
+	*taken = 0; /* below "/", the next component follows immediately */
 	e = len ? cop_walk_dir_find(&t->top, "/", 1) : NULL;
 	if (e && len == 1)
 		*taken = 1;
@@ -59,7 +59,7 @@ struct cop_walk_entry *cop_walk_tree_find(
 		size_t n = end ? (size_t)(end - name) : len - at - 1;
 
 		if (!e->dir) {
-			/* A path may exist below a link, but not below a file. */
+			/* A path below a link may exist, but not one below a file. */
 			proof = e->type && e->type != DT_LNK;
 			e = NULL;
 			break;
@@ -75,10 +75,10 @@ struct cop_walk_entry *cop_walk_tree_find(
 
 /* ---- sorted by full path ---- */
 
-/* Names are sorted individually, where "lib" precedes "lib-x"; but "lib/a" follows "lib-x",
- * because a slash is greater than a dash. So the contents of a directory are delayed until a
- * name is greater than the directory with its slash. Each delayed directory is a prefix of the
- * next: a stack. */
+/* Sorting names alone puts "lib" before "lib-x"; but by full path "lib/a" comes after "lib-x",
+ * because a slash is greater than a dash. So the contents of a directory are held back until a name
+ * is greater than the directory's name with a slash. Each directory held back is a prefix of the
+ * next, so they form a stack. */
 struct each {
 	cop_walk_visit *visit;
 	void *arg;
@@ -90,7 +90,7 @@ struct each {
 
 static void each_in(struct each *x, const struct cop_walk_dir *d);
 
-/* x->path is the directory with a slash, before and afterwards. */
+/* On entry and on return, x->path is the directory with a slash. */
 static void enter_entry(struct each *x, const struct cop_walk_entry *e)
 {
 	size_t before = x->path.len;
@@ -118,7 +118,7 @@ static int wait_for_more(struct each *x, const struct cop_walk_entry *e)
 	return 0;
 }
 
-/* Whether this and all later names follow the contents of the directory. */
+/* Whether this name, and so any later one, sorts after the contents of dir. */
 static bool is_past(const struct cop_walk_entry *e, const struct cop_walk_entry *dir)
 {
 	int first = memcmp(e->name, dir->name, COP_MIN(e->len, dir->len));

@@ -6,13 +6,13 @@
 
 #include "base/walk/walk_priv.h"
 
-/* The threads mostly wait for the storage. */
+/* The threads mostly wait for storage, so there may be more of them than processors. */
 #define THREADS 16u
 #define THREADS_MAX 64u
 #define TICK_NS 200000000L
 
-/* Lock held. LIFO: the stack then contains one path down the tree with its siblings, not a whole
- * level. */
+/* Lock held. Last in, first out: the stack then holds one path down the tree and its siblings, not
+ * a whole level. */
 static int push_batches(struct walk *walk, const struct walk_batch *batch, size_t n)
 {
 	size_t cap = walk->cap ? walk->cap : 256;
@@ -32,7 +32,7 @@ static int push_batches(struct walk *walk, const struct walk_batch *batch, size_
 	return 0;
 }
 
-/* Lock held. Waits for a batch; false: the walk has ended. */
+/* Lock held. Waits for a batch; false if the walk has ended. */
 static bool next_batch(struct walk *walk, struct walk_batch *batch)
 {
 	while (!walk->batches && walk->running && !walk->rc) {
@@ -47,7 +47,7 @@ static bool next_batch(struct walk *walk, struct walk_batch *batch)
 	return true;
 }
 
-/* Lock held. n batches are available to other threads, or the walk has ended. */
+/* Lock held. Call this when other threads can take n more batches, or the walk has ended. */
 static void wake_idle(struct walk *walk, size_t n)
 {
 	if (walk->rc || (!walk->running && !walk->batches)) {
@@ -185,7 +185,7 @@ static int run_workers(struct walk *walk, unsigned threads)
 		started += !rc;
 	}
 	if (started)
-		rc = 0; /* if the user's thread limit is low, one is sufficient */
+		rc = 0; /* if the user's thread limit is low, one thread is enough */
 	if (rc) {
 		pthread_mutex_lock(&walk->lock);
 		walk->rc = rc;
@@ -204,7 +204,7 @@ static int run_workers(struct walk *walk, unsigned threads)
 	return walk->rc ? walk->rc : rc;
 }
 
-/* Closes the descriptors of batches that were never run. */
+/* Closes the descriptors of batches that never ran. */
 static void forget_tasks(struct walk *walk)
 {
 	for (size_t i = 0; i < walk->batches; i++)

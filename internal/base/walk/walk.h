@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* walk: reads the trees below some directories once, selects these directories, and distributes
- * work among a few threads. Read-only.
+/* walk: reads directory trees once with a few threads, and chooses the directories to read.
+ * Read-only.
  *
- * The threads hide the latency of parallel file systems. Symbolic links are entries and never
- * followed, except in the name of a root. Pseudo file systems and Copper mounts below a root are
- * entries and are not entered. Unreadable directories are counted, and the first ones are
- * listed.
+ * The threads hide the latency of parallel file systems. Symbolic links are recorded as entries and
+ * not followed, except in the path of a root. Pseudo file systems and Copper mounts below a root
+ * are recorded but not entered. Unreadable directories are counted, and the first few are listed.
  *
- * Locks: struct walk has one, which protects the stack of batches and the end. A directory
- * belongs to its reading thread until its batch is done; others see the results of its batches
- * only through that lock. After the walk nothing is shared. */
+ * Locks: struct walk has one, which protects the stack of batches and the end of the walk. A
+ * directory belongs to the thread that reads it until its batch is done; other threads see the
+ * results of a batch only after taking that lock. After the walk nothing is shared. */
 #ifndef COP_BASE_WALK_H
 #define COP_BASE_WALK_H
 
@@ -19,8 +18,9 @@
 
 /* ---- parallel.c ---- */
 
-/* Calls fn(arg, i) for each i < n on a few threads, and tick (may be NULL) at intervals on the
- * caller's. -ENOMEM or -EAGAIN if no thread could be started; then nothing was called. */
+/* Calls fn(arg, i) for each i < n on a few threads; meanwhile calls tick (may be NULL) periodically
+ * on the caller's thread. Returns -ENOMEM or -EAGAIN if no thread could be started; nothing has
+ * been called then. */
 int cop_walk_parallel(
 	size_t n, void (*fn)(void *arg, size_t i), void (*tick)(void *arg), void *arg);
 
@@ -34,7 +34,8 @@ struct cop_walk_dir;
 enum cop_walk_flags {
 	COP_WALK_USED = 1, /* requested by the job */
 	COP_WALK_KEEP = 2, /* or needed by something the job requested */
-	/* A program that somebody may execute but not read; set by the walk if it reads sizes. */
+	/* A program that some users may execute but not read. The walk sets this if sizes are
+	 * requested. */
 	COP_WALK_HALF_CLOSED = 64,
 };
 
@@ -43,7 +44,7 @@ struct cop_walk_entry {
 	struct cop_walk_dir *dir; /* NULL: not a directory */
 	uint64_t size;            /* of a regular file, if the caller requested sizes */
 	uint16_t len;
-	uint8_t type;  /* DT_REG, DT_DIR, DT_LNK, …; DT_UNKNOWN: it has vanished */
+	uint8_t type;  /* DT_REG, DT_DIR, DT_LNK, …; DT_UNKNOWN: it vanished during the walk */
 	uint8_t flags; /* for the caller, except COP_WALK_HALF_CLOSED */
 };
 
@@ -54,7 +55,7 @@ enum cop_walk_state {
 };
 
 struct cop_walk_dir {
-	struct cop_walk_dir *parent;  /* NULL: this is the parent of the roots */
+	struct cop_walk_dir *parent;  /* NULL: this is the virtual parent of the roots */
 	struct cop_walk_entry *entry; /* sorted bytewise by name */
 	uint32_t n, in_parent;        /* parent->entry[in_parent] is this */
 	enum cop_walk_state state;
@@ -63,15 +64,15 @@ struct cop_walk_dir {
 	int fd;
 };
 
-/* Memory that is freed as a whole. */
+/* An allocator whose memory is freed all at once. */
 struct cop_arena_block;
 struct cop_arena {
 	struct cop_arena_block *block;
-	size_t used, size; /* of the block */
+	size_t used, size; /* both for the current block */
 	uint64_t bytes;    /* total allocated */
 };
 void *cop_walk_arena_alloc(struct cop_arena *a, size_t bytes);
-/* Copies and appends a NUL. */
+/* Copies text and appends a NUL. */
 char *cop_walk_arena_copy(struct cop_arena *a, const char *text, size_t len);
 void cop_walk_arena_free(struct cop_arena *a);
 
@@ -81,10 +82,10 @@ struct cop_walk_fault {
 };
 
 struct cop_walk_tree {
-	struct cop_walk_dir
-		top; /* its entries are the roots, as given; type 0 and no dir: it does not exist */
-	uint64_t files, dirs; /* files: all non-directories */
-	uint64_t bytes;       /* of regular files, counted per name */
+	struct cop_walk_dir top; /* its entries are the roots, as given; a root with type 0 and no
+				    dir does not exist */
+	uint64_t files, dirs;    /* files: all non-directories */
+	uint64_t bytes; /* of regular files; a file with several names counts once per name */
 	uint64_t unreadable, skipped;
 	struct cop_walk_fault fault[COP_WALK_NAMED];
 	unsigned faults;
@@ -93,18 +94,18 @@ struct cop_walk_tree {
 };
 
 struct cop_walk_conf {
-	const char *const *root; /* normal paths, sorted bytewise, none below another */
+	const char *const *root; /* normalized paths, sorted bytewise, none below another */
 	size_t roots;
 	bool sizes;
 	unsigned threads;     /* 0: automatic */
 	uint64_t max_entries; /* 0: COP_WALK_ENTRIES_MAX */
 	bool no_openat2;      /* simulate a kernel without it */
-	/* Called at intervals on the caller's thread; may be NULL. */
+	/* Called periodically on the caller's thread; may be NULL. */
 	void (*tick)(void *arg, uint64_t entries);
 	void *arg;
 };
 
-/* -E2BIG with a sentence if there are more than max_entries; -ENOMEM. A missing or unreadable
+/* Returns -E2BIG with err set if there are more than max_entries; -ENOMEM. A missing or unreadable
  * root is not an error. */
 int cop_walk(const struct cop_walk_conf *conf, struct cop_walk_tree **out, struct cop_err *err);
 void cop_walk_tree_free(struct cop_walk_tree *t);
@@ -114,28 +115,29 @@ void cop_walk_tree_free(struct cop_walk_tree *t);
 /* The entry with that name, or NULL. */
 struct cop_walk_entry *cop_walk_dir_find(
 	const struct cop_walk_dir *d, const char *name, size_t len);
-/* The entry of a normal path at or below a root, without following links. If there is none,
- * *absent (may be NULL) reports whether the tree proves that the path does not exist: its parent
- * directory was read. */
+/* Finds the entry for a normalized path at or below a root, without following links. If there is
+ * none, sets *absent (which may be NULL) to whether the tree proves that the path does not exist,
+ * i.e. its parent directory was read. */
 struct cop_walk_entry *cop_walk_tree_find(
 	const struct cop_walk_tree *t, const char *path, size_t len, bool *absent);
-/* The root's entry, and the length of its part of path; NULL if path is below no root. */
+/* The entry of the root that path is at or below, or NULL; *taken is the length of the root's part
+ * of path. */
 struct cop_walk_entry *cop_walk_tree_root(
 	const struct cop_walk_tree *t, const char *path, size_t len, size_t *taken);
 
-/* Visits all entries, sorted bytewise by full path; path is NUL-terminated and valid until the
- * next call. A nonzero result ends the iteration. */
+/* Visits all entries, sorted bytewise by full path. path is NUL-terminated and valid until the next
+ * call. A nonzero return value stops the iteration. */
 typedef int cop_walk_visit(void *arg, const struct cop_walk_entry *e, const char *path, size_t len);
 int cop_walk_tree_each(const struct cop_walk_tree *t, cop_walk_visit *visit, void *arg);
 
 /* ---- roots.c ---- */
 
-/* Usage roots (copper-formats.5): the directories whose use is examined. Given ones come first;
- * then candidates from observed paths: each prefix whose last component starts with "conda_env",
- * cut right after that word; then $HOME and its first-level children. None of this accesses the
- * disk. */
+/* Usage roots (copper-formats.5) are the directories whose usage is examined. Roots given by the
+ * user come first. Then come candidates derived from observed paths: any prefix whose last
+ * component starts with "conda_env", cut right after that word, then $HOME and its first-level
+ * children. None of these functions touches the disk. */
 
-/* Further roots of one kind are omitted, and `full` is set. */
+/* Beyond this many roots of one kind, further ones are dropped and `full` is set. */
 #define COP_ROOTS_MAX 4096u
 
 struct cop_root_list { /* normal absolute paths without a trailing slash; no duplicates */
@@ -146,34 +148,34 @@ struct cop_root_list { /* normal absolute paths without a trailing slash; no dup
 
 struct cop_roots {
 	struct cop_root_list given;    /* in the given order */
-	struct cop_root_list conda;    /* sorted bytewise, like the next two */
+	struct cop_root_list conda;    /* this list and the next two are sorted bytewise */
 	struct cop_root_list children; /* first-level children of home */
 	struct cop_root_list all;      /* set by cop_walk_roots_minimize */
 	char *home;                    /* normal; NULL: unused */
-	bool home_observed;            /* by its own path, not only by paths below it */
+	bool home_observed;            /* home itself was observed, not only paths below it */
 };
 
-/* home: $HOME; NULL: unused, as is "/" or a relative path. -ENOMEM. */
+/* home is $HOME; it is ignored if it is NULL, "/" or a relative path. -ENOMEM. */
 int cop_walk_roots_init(struct cop_roots *r, const char *home);
 void cop_walk_roots_free(struct cop_roots *r);
-/* Adds one --usage-root: made absolute here, without resolving links. -EINVAL if it is empty,
+/* Adds one --usage-root, made absolute without resolving links. Returns -EINVAL if it is empty;
  * -ENOMEM. */
 int cop_walk_roots_give(struct cop_roots *r, const char *dir);
-/* Adds the candidates of one observed path; path is normal. -ENOMEM. */
+/* Adds the candidates derived from one observed path, which is normalized. -ENOMEM. */
 int cop_walk_roots_observe(struct cop_roots *r, const char *path, size_t len);
-/* Fills all: given, conda, home if observed, children; sorted bytewise, none below another.
- * -ENOMEM. */
+/* Fills r->all with given, conda, home (if observed) and children, sorted bytewise, none below
+ * another. -ENOMEM. */
 int cop_walk_roots_minimize(struct cop_roots *r);
-/* The index in all of the root at or above path, or -1. */
+/* The index in r->all of the root at or above path; -1 if there is none. */
 ssize_t cop_walk_roots_above(const struct cop_roots *r, const char *path, size_t len);
 
-/* Whether path is root or below it; root is normal. */
+/* Whether path is root or below it; root is normalized. */
 bool cop_walk_path_below(const char *path, size_t len, const char *root);
-/* Whether path is absolute, without ".", "..", empty components and a trailing slash (except "/"
- * itself). */
+/* Whether path is absolute, with no ".", "..", empty components or trailing slash ("/" itself is
+ * fine). */
 bool cop_walk_path_is_normal(const char *path, size_t len);
-/* Normalizes path lexically: "a/.." is removed even if a is a link. Relative to cwd, which is
- * absolute. NULL: out of memory. */
+/* Normalizes path lexically, relative to cwd, which is absolute: "a/.." is removed even if a is a
+ * link. Returns NULL if out of memory. */
 char *cop_walk_path_normal(const char *cwd, const char *path);
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/walk/walk_priv.h"
 
 #define BUFFER (128 * COP_KIB)
-#define STATS 256u /* maximum attributes read per batch */
+#define STATS 256u /* maximum number of entries per batch of attribute reads */
 
 void cop_walk_fault(struct walk *walk, struct cop_walk_dir *d, const char *path, int error)
 {
@@ -21,7 +21,8 @@ void cop_walk_fault(struct walk *walk, struct cop_walk_dir *d, const char *path,
 	pthread_mutex_unlock(&walk->lock);
 }
 
-/* No component may be a link or leave the root, even if it was replaced after its name was read. */
+/* No component may be a link or lead out of the root, even if it was replaced after we read its
+ * name. */
 static int open_dir(const struct walk *walk, int root, const char *path)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOCTTY;
@@ -30,8 +31,8 @@ static int open_dir(const struct walk *walk, int root, const char *path)
 	return cop_open_beneath(root, path, flags, !walk->no_openat2, &calls);
 }
 
-/* Writes the path of d below its root to w->path, which is large enough: names are limited, and
- * so is a kernel path. */
+/* Writes the path of d below its root to w->path, which is always large enough, because names and
+ * kernel paths are limited in length. */
 static const char *path_below(struct worker *w, const struct cop_walk_dir *d, uint32_t *root)
 {
 	char *at = w->path + sizeof(w->path) - 1;
@@ -99,7 +100,7 @@ static int add_entry(struct worker *w, const char *name, uint8_t type)
 	return 0;
 }
 
-/* Reads the names in fd into w->entry. A positive result is an errno of the storage; a negative
+/* Reads the names in fd into w->entry. A positive result is an errno from the storage; a negative
  * one ends the walk. */
 static int read_names(struct worker *w, int fd)
 {
@@ -177,7 +178,7 @@ static void read_attributes(struct worker *w, struct cop_walk_dir *d, uint32_t f
 	}
 }
 
-/* Converts entries with known types into batches and totals. */
+/* Turns entries whose types are known into batches and totals. */
 static int classify_entries(struct worker *w, struct cop_walk_dir *d, const char *skip_in)
 {
 	int rc = 0;
@@ -191,7 +192,7 @@ static int classify_entries(struct worker *w, struct cop_walk_dir *d, const char
 	return rc;
 }
 
-/* Distributes reading the sizes of a large directory among free threads. */
+/* Splits reading the sizes in a large directory among idle threads. */
 static int share_attributes(struct worker *w, struct cop_walk_dir *d)
 {
 	uint32_t pieces = (d->n + STATS - 1) / STATS;
@@ -219,8 +220,7 @@ static int take_entries(struct worker *w, struct cop_walk_dir *d)
 	return 0;
 }
 
-/* The types determine which entries are entered, so missing types are read first; sizes can
- * wait. */
+/* The types decide which entries to enter, so missing types are read first; sizes can wait. */
 static int read_entries(struct worker *w, struct cop_walk_dir *d, const char *whole)
 {
 	bool sizes = w->walk->conf->sizes, unknown = false, shared = sizes && d->n > STATS;

@@ -11,21 +11,22 @@ struct mounts {
 	char **path; /* mount points of pseudo file systems or Copper */
 	size_t n;
 };
-/* A cop_mount_visit for a struct mounts. -ENOMEM. */
+/* A cop_mount_visit whose arg is a struct mounts. -ENOMEM. */
 int cop_walk_mounts_add(void *m, const char *dir, const char *type);
-/* Loads the mounts of this process; none if they are unreadable. */
+/* Loads the mounts of this process; leaves m empty if they cannot be read. */
 int cop_walk_mounts_load(struct mounts *m);
 void cop_walk_mounts_free(struct mounts *m);
-/* The first: whether any is in the directory dir; the second: whether dir/name is one. */
+/* _in: whether the directory dir contains one of the mount points; _is: whether dir/name is one. */
 bool cop_walk_mounts_in(const struct mounts *m, const char *dir, size_t len);
 bool cop_walk_mounts_is(
 	const struct mounts *m, const char *dir, size_t dir_len, const char *name, size_t len);
 
-/* ---- walk_dir.c: one directory, on one of the threads ---- */
+/* ---- walk_dir.c: reading one directory, on a worker thread ---- */
 
 struct walk_batch {
 	struct cop_walk_dir *dir;
-	uint32_t from, n; /* the entries whose attributes are missing; n 0: read the directory */
+	uint32_t from,
+		n; /* entries whose attributes are still missing; n == 0: read the directory */
 };
 struct walk_root { /* in the order of top's entries */
 	int fd;
@@ -44,21 +45,21 @@ struct walk {
 	struct walk_batch *batch;
 	size_t batches, cap;
 	unsigned running, idle; /* threads */
-	bool no_openat2;        /* old kernel or filter: paths are opened component by component */
-	int rc;                 /* first failure, which ends the walk */
+	bool no_openat2;        /* old kernel or a filter: open paths component by component */
+	int rc;                 /* the first failure, which ends the walk */
 };
 struct worker {
 	struct walk *walk;
 	struct cop_arena *arena;
-	char *buffer; /* directory entries in kernel format */
+	char *buffer; /* directory entries in the kernel's format */
 	struct cop_walk_entry *entry;
 	size_t n, cap;
-	struct walk_batch *batch; /* new batches, to be pushed */
+	struct walk_batch *batch; /* new batches, not yet on the shared stack */
 	size_t batches, batch_cap;
 	uint64_t files, dirs, bytes, skipped;
 	char path[8192];
 };
-/* Runs the batch and stores new ones in worker.batch; -ENOMEM or -E2BIG ends the walk. */
+/* Processes the batch and leaves any new batches in w->batch; -ENOMEM or -E2BIG ends the walk. */
 int cop_walk_run(struct worker *w, const struct walk_batch *batch);
 /* Records an unreadable directory. */
 void cop_walk_fault(struct walk *walk, struct cop_walk_dir *d, const char *path, int error);

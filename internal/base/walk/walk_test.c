@@ -241,7 +241,7 @@ static void walk_deep_tree(void)
 	cop_walk_tree_free(t);
 }
 
-/* openat2 takes whole paths. Without it each directory is opened from the one above. */
+/* openat2 takes whole paths; without it, each directory is opened relative to its parent. */
 static void deep_trees_end_where_the_kernel_says(void **state)
 {
 	char name[201];

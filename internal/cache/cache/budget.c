@@ -2,8 +2,8 @@
 /* The byte budget: SIEVE eviction and the queues of flights that wait to reserve their bytes. */
 #include "cache/cache/cache_priv.h"
 
-/* Moves the hand of a shard around at most twice, and evicts one unreferenced object that was not
- * used since the hand last passed it. SIEVE: the hand moves from old to new. */
+/* Moves the hand around a shard at most twice and evicts one unreferenced object that was not used
+ * since the hand last passed it. In SIEVE the hand moves from old to new. */
 static struct node *sieve_one(struct cop_cache *c, struct shard *s)
 {
 	struct cop_list *at = s->hand;
@@ -73,8 +73,8 @@ static void trace_eviction(struct cop_cache *c, const struct node *n)
 	cop_tracer_event(c->tracer, &e);
 }
 
-/* Whether to offer an object to the second tier. Unused small files that were prefetched next to
- * others are not worth it. */
+/* Whether to offer an object to the second tier. Small files that were prefetched with others and
+ * never used are not. */
 static bool is_worth_keeping(const struct node *n)
 {
 	return n->obj.key.table == COP_TABLE_DATA && n->duty != COP_DUTY_COPY && n->obj.len &&
@@ -137,7 +137,7 @@ static bool evict_from(struct cop_cache *c, unsigned first,
 }
 
 /* The shard with the globally oldest copy. Copies are read once in order, or forwarded and not read
- * again: past use is no reason to keep one, and the newest have not been read yet. */
+ * again, so past use is no reason to keep a copy, and the newest have not been read yet. */
 static unsigned shard_with_oldest_copy(struct cop_cache *c)
 {
 	uint64_t oldest = UINT64_MAX;
@@ -216,7 +216,7 @@ void cop_cache_unreserve(struct cop_cache *c, struct node *n)
 	n->reserved = 0;
 }
 
-/* Whether the share of flights allows one of this size, regardless of the bytes in use. */
+/* Whether the flights' share has room for one of this size, regardless of the bytes in use. */
 static bool share_left(struct cop_cache *c, size_t bytes, bool local)
 {
 	uint64_t mine = atomic_load(&c->flying_plain[true]);
@@ -376,7 +376,7 @@ void cop_cache_end_reservation(struct cop_cache *c, struct cop_obj *flight)
 	atomic_fetch_sub(&c->used, bytes);
 }
 
-/* Both nodes belong to one owner until they complete, so no other thread reads them. */
+/* Both nodes have the same owner until they complete, so no other thread reads them. */
 void cop_cache_share_reservation(
 	struct cop_cache *c, struct cop_obj *from, struct cop_obj *to, size_t bytes)
 {
@@ -398,7 +398,7 @@ static enum cop_queue queue_of(const struct node *n, bool local)
 	return local ? QUEUE_LOCAL : QUEUE_OTHERS;
 }
 
-/* Called with reserve_lock held. An empty queue accumulates no claim. */
+/* Called with reserve_lock held. An empty queue does not accumulate a claim to later bytes. */
 static void queue_reservation(struct cop_cache *c, struct node *n, bool local)
 {
 	n->local = local;
@@ -438,7 +438,7 @@ void cop_cache_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes
 	pthread_mutex_lock(&c->reserve_lock);
 	waits = has_to_queue(c, n, local) || !try_reserve(c, n, bytes, local);
 	if (waits) {
-		/* The waiting flight itself has bytes as well. */
+		/* The waiting flight itself is charged too. */
 		cop_cache_evict_for(c, 0);
 		queue_reservation(c, n, local);
 	}
@@ -453,8 +453,8 @@ void cop_cache_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes
 	cop_cache_grant(c);
 }
 
-/* Starts the first flight of a queue, if it fits. *blocks: freed bytes must go to this flight
- * before those in the other one of the first two queues. Called with reserve_lock held. */
+/* Starts the first flight of a queue, if it fits. *blocks: this flight must get freed bytes before
+ * the flights in the other of the first two queues. Called with reserve_lock held. */
 static struct node *grant_from(struct cop_cache *c, enum cop_queue queue, bool *blocks)
 {
 	bool local = queue == QUEUE_LOCAL;

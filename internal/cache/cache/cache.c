@@ -257,7 +257,7 @@ void cop_obj_put(struct cop_cache *c, struct cop_obj *obj)
 	cop_cache_grant(c);
 }
 
-/* An object is added to or removed from its shard's list. */
+/* Accounts for an object that is added to or removed from its shard's list. */
 static void count_listed(struct cop_cache *c, const struct node *n, bool enters)
 {
 	uint64_t bytes = enters ? n->charged : -(uint64_t)n->charged;

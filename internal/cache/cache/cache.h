@@ -5,18 +5,18 @@
  *
  * An object is immutable once complete, and shared by reference. There is at most one flight per
  * key; later requests for the key join it and are called on completion. An error can also be an
- * object (an absent name, an unreadable directory).
+ * object (for an absent name or an unreadable directory).
  *
  * Every byte counts against the budget from allocation to the last reference: object headers, keys,
  * data, and reservations of flights. Eviction is SIEVE (Zhang et al., NSDI 2024): one FIFO list per
- * shard, a bit for "used since the hand passed", and no work on a hit except setting the bit.
- * Referenced objects are not evicted. A flight that cannot reserve its bytes waits in a FIFO until
- * bytes are freed.
+ * shard, a bit that means "used since the hand last passed", and no work on a hit except setting
+ * that bit. Referenced objects are not evicted. A flight that cannot reserve its bytes waits in a
+ * FIFO until bytes are freed.
  *
  * Copies of objects kept by another node of the job (enum cop_duty) are evicted first, in order of
- * age, which maximises the amount of distinct data in the memory of all nodes. They use the free
- * rest of the cache, and at least an eighth of the budget. Evicted parts of files other than copies
- * can move to a second tier (struct cop_cache_spill). */
+ * age, which maximises the amount of distinct data in the memory of all nodes. They use whatever is
+ * free in the cache, and at least an eighth of the budget. Evicted file data other than copies can
+ * move to a second tier (struct cop_cache_spill). */
 #ifndef COP_CACHE_H
 #define COP_CACHE_H
 
@@ -38,11 +38,11 @@ enum cop_facet {
 	COP_FACET_MANIFEST, /* metadata: a piece of the job's manifest */
 	COP_FACET_NEWER,    /* tree: a directory that changed after this version */
 	COP_FACET_PAGE,     /* tree: attributes of some names of a large directory */
-	COP_FACET_HOME,     /* a chunk of a root without room, kept by its home, or a copy of it */
+	COP_FACET_HOME, /* a chunk that its home keeps for a root without room, or a copy of it */
 };
 
-/* Everything that an object depends on: the answer to one request with this key is valid for all
- * requests with it. */
+/* Identifies an object: the answer to one request with this key is valid for every request with
+ * it. */
 struct cop_key {
 	enum cop_table table;
 	enum cop_facet facet;
@@ -69,37 +69,36 @@ struct cop_cache;
 enum cop_from {
 	COP_FROM_STORAGE, /* read from storage by this node */
 	COP_FROM_NODES,   /* from another node's memory */
-	COP_FROM_PASSED,  /* from another node, which had to fetch it first */
+	COP_FROM_PASSED,  /* from another node, which had to fetch it from elsewhere first */
 	COP_FROM_DISK,    /* from the local disk: the second tier */
-	COP_FROM_PACK,    /* from the pack of an earlier job, stored with its manifest */
+	COP_FROM_PACK,    /* from an earlier job's pack, which is stored with its manifest */
 };
 
 /* Read-only except for the leader of its flight. */
 struct cop_obj {
-	int error; /* 0, or -errno for an error object */
-	_Atomic uint32_t
-		given; /* chunk: number of its uncompressed bytes delivered to the kernel */
-	void *data;    /* malloc'ed; owned by the object */
+	int error;              /* 0, or -errno for an error object */
+	_Atomic uint32_t given; /* chunk: uncompressed bytes delivered to the kernel so far */
+	void *data;             /* malloc'ed; owned by the object */
 	size_t len;
 	uint64_t sum;            /* keyed XXH3-64 of data, for chunks */
 	bool packed;             /* data is a compressed chunk (wire.h) */
 	uint8_t from;            /* chunk: enum cop_from */
 	_Atomic bool background; /* flight: only background requests are waiting; set by its leader
 				    before others can join */
-	uint64_t completed_ms; /* time of completion (cop_now_ms), or that of the object from which
-				  it has data */
+	uint64_t completed_ms; /* time of completion (cop_now_ms), or, if part of the data is from a
+				  replaced object, that object's */
 	uint64_t came_ms;      /* time of completion or of replacing another object */
 	_Atomic uint64_t stamp_ms;  /* time when it was last confirmed */
 	_Atomic unsigned char uses; /* bits of enum cop_use; each use counts once */
 	_Atomic bool missed;        /* listing: a program looked up a name that is not in it */
-	_Atomic bool bundled; /* prefetched next to another file and unused; set by the leader of
-				 its flight at once */
-	_Atomic bool reading; /* flight: waits for this node's read of the storage, no longer for
-				 bytes, and for no other node; set by its leader */
+	_Atomic bool bundled; /* prefetched with another file and not used yet; set by the leader of
+				 its flight before others can join */
+	_Atomic bool reading; /* flight: this node is reading it from storage: the flight waits
+				 neither for bytes nor for another node; set by its leader */
 	_Atomic bool
 		first; /* chunk: arrived with an entry requested by a program; set like `bundled`;
 			  entry: another node was also requested to send its first bytes */
-	_Atomic bool disproved; /* contradicted by the storage: to be dropped */
+	_Atomic bool disproved; /* contradicted by the storage; must be dropped */
 	struct cop_key key;     /* path points into the object */
 };
 
@@ -116,7 +115,7 @@ struct cop_waiter {
 	 * obj->error. The reference belongs to the cache: use cop_obj_get to keep obj after the
 	 * call. */
 	void (*completed)(struct cop_waiter *w, struct cop_obj *obj, int rc);
-	bool guesses; /* does not prevent cop_cache_withdraw */
+	bool guesses; /* a speculative waiter, which does not prevent cop_cache_withdraw */
 };
 
 enum cop_found {
@@ -127,13 +126,13 @@ enum cop_found {
 };
 
 /* The byte limit of the cache on this machine: the requested one (0: a tenth of memory), but at
- * most the job's memory limit and at least `least`. If the limit is lower than requested, note is a
- * sentence about it, else "". */
+ * most the job's memory limit and at least `least`. If the limit is lower than requested, note
+ * explains why; otherwise it is "". */
 #define COP_CACHE_NOTE_SIZE 256
 uint64_t cop_cache_size(uint64_t asked, uint64_t least, char note[COP_CACHE_NOTE_SIZE]);
 
 struct cop_cache *cop_cache_new(uint64_t limit_bytes, struct cop_stats *stats);
-/* Reports evictions as events of this trace. Call before any other thread uses the cache. */
+/* Records evictions in this trace. Call before any other thread uses the cache. */
 void cop_cache_trace(struct cop_cache *c, struct cop_tracer *tracer);
 /* Enables reuse of freed buffers of this size. Call before any other thread uses the cache. */
 void cop_cache_pool(struct cop_cache *c, size_t chunk_bytes);
@@ -145,11 +144,11 @@ enum cop_cache_left {
 	COP_CACHE_LEFT_TAKEN, /* the second tier has taken the only reference; the budget no longer
 				 includes the object */
 };
-/* The second tier: it is offered each evicted part of a file that is not a copy. Both callbacks run
- * with locks held; they must not block and must not call the cache. */
+/* The second tier: it is offered all evicted file data except copies. Both callbacks run with locks
+ * held; they must not block and must not call the cache. */
 struct cop_cache_spill {
 	enum cop_cache_left (*leaves)(void *ctx, struct cop_obj *obj);
-	/* Its bytes in use and its limit; 0 and 0: it accepts nothing. */
+	/* The bytes it uses and its limit; both 0: it accepts nothing. */
 	void (*usage)(void *ctx, uint64_t *used, uint64_t *limit);
 	void *ctx;
 };
@@ -162,8 +161,8 @@ void cop_cache_free(struct cop_cache *c);
  * that a flight is in progress. */
 int cop_cache_find(struct cop_cache *c, const struct cop_key *key, struct cop_waiter *waiter,
 	struct cop_obj **obj);
-/* The object now has a waiter. True if a background flight for it was in progress, which becomes an
- * ordinary one. */
+/* Tells the cache that a program now waits for the object. Returns true if that turned a background
+ * flight into an ordinary one. */
 bool cop_cache_raise_priority(struct cop_cache *c, const struct cop_key *key);
 /* The state of a key in its table. */
 enum cop_held { COP_HELD_NOT, COP_HELD_FLYING, COP_HELD_COMPLETE };
@@ -181,17 +180,19 @@ struct cop_obj *cop_cache_peek(struct cop_cache *c, const struct cop_key *key);
 void cop_cache_set_duty(struct cop_cache *c, struct cop_obj *flight, enum cop_duty duty);
 /* Reserves bytes for a flight before its buffer is allocated. Calls start(arg) when they are
  * reserved: immediately, or later on a thread that freed bytes. Local flights may use half of the
- * budget, and all flights together three quarters, so nodes that wait for each other in different
- * trees cannot deadlock. A flight larger than its share starts when it is alone; one larger than
- * cop_cache_largest never starts. If both kinds wait, each gets half of the freed bytes. Always
- * ends in start, which may run inside the start of another flight. */
+ * budget, and all flights together three quarters, so that nodes waiting for each other in
+ * different trees cannot deadlock. A flight larger than its share starts when it is alone; one
+ * larger than cop_cache_largest never starts. If both kinds wait, each gets half of the freed
+ * bytes. Any other flight always starts eventually; start may run inside the start of another
+ * flight. */
 void cop_cache_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes, bool local,
 	void (*start)(void *arg), void *arg);
 /* Reserves bytes for another node's flight immediately, or returns false. */
 bool cop_cache_try_reserve(struct cop_cache *c, struct cop_obj *flight, size_t bytes);
 /* The maximum reservation of a flight. */
 size_t cop_cache_largest(const struct cop_cache *c);
-/* Reserves more bytes for a flight with a reservation. If they are not free now, nothing changes.
+/* Reserves more bytes for a flight with a reservation. If they are not free now, returns false and
+ * changes nothing.
  * */
 bool cop_cache_reserve_more(struct cop_cache *c, struct cop_obj *flight, size_t bytes);
 /* Ends the reservation of a flight that has no buffer yet and will reserve again. */
@@ -201,15 +202,15 @@ void cop_cache_share_reservation(
 	struct cop_cache *c, struct cop_obj *from, struct cop_obj *to, size_t bytes);
 /* Whether read-ahead of this many bytes could start immediately. */
 bool cop_cache_can_reserve(struct cop_cache *c, size_t bytes);
-/* The same for a copy of a part of a large file. */
+/* The same for a copy of part of a large file. */
 bool cop_cache_can_copy(struct cop_cache *c, size_t bytes);
-/* The same for parts of large files with this node as home, and without evicting other objects for
+/* The same for parts of large files whose home is this node, without evicting other objects for
  * good. */
 bool cop_cache_can_home(struct cop_cache *c, size_t bytes);
-/* Whether this many more bytes would leave less than an eighth of the budget for copies, or would
- * have to wait for the bytes of flights. */
+/* Whether this many more bytes would leave copies less than an eighth of the budget, or would have
+ * to wait until flights free bytes. */
 bool cop_cache_is_full(struct cop_cache *c, size_t bytes);
-/* The bytes currently available to copies. */
+/* Bytes currently available for copies. */
 size_t cop_cache_room_for_copies(struct cop_cache *c);
 /* Whether this many bytes fit without eviction, with empty reservation queues, and with an eighth
  * of the budget remaining free. */
@@ -218,8 +219,8 @@ bool cop_cache_has_headroom(struct cop_cache *c, size_t bytes);
 /* How a flight ends. */
 struct cop_completion {
 	int rc;     /* 0 or -errno */
-	void *data; /* malloc'ed; ownership passes to the object; freed if rc is an error */
-	size_t len; /* allocated bytes, also if rc is an error */
+	void *data; /* malloc'ed; the object takes ownership; freed if rc is an error */
+	size_t len; /* allocated bytes, even if rc is an error */
 	uint64_t sum;
 	bool packed;
 	enum cop_from from; /* of a chunk */
@@ -230,26 +231,27 @@ struct cop_completion {
 void cop_cache_complete(
 	struct cop_cache *c, struct cop_obj *flight, const struct cop_completion *completion);
 
-/* Removes a flight from the table, unless it has a waiter that is not a guess. True: it has no such
- * waiter, and can no longer be joined. */
+/* Removes a flight from the table, unless it has a non-speculative waiter. Returns true if it was
+ * removed and can no longer be joined. */
 bool cop_cache_withdraw(struct cop_cache *c, struct cop_obj *flight);
 
-/* Replaces a complete object, to which the caller has a reference, by a new one with this data
- * (malloc'ed; ownership passes to the cache). Concurrent lookups find one of the two. If the object
- * is no longer in the table, or the budget is full, nothing changes and data is freed. */
+/* Replaces a complete object, to which the caller holds a reference, with a new one that has this
+ * data (malloc'ed; the cache takes ownership). A concurrent lookup finds either the old or the new
+ * object. If the object is no longer in the table, or the budget is full, nothing changes and data
+ * is freed. */
 void cop_cache_replace(struct cop_cache *c, struct cop_obj *obj, void *data, size_t len);
 
-/* Allocate and free buffers of flights. They are not cleared, and buffers of chunk size are reused.
+/* Allocate and free buffers of flights. Buffers are not zeroed, and those of chunk size are reused.
  * */
 void *cop_cache_alloc(struct cop_cache *c, size_t bytes);
 void cop_cache_release(struct cop_cache *c, void *data, size_t bytes);
 
 struct cop_obj *cop_obj_get(struct cop_obj *obj);
 /* May start a flight that waits for bytes; its callbacks run before this returns. Do not call this
- * or cop_cache_complete with a lock held that such a callback may take. */
+ * or cop_cache_complete while holding a lock that such a callback may take. */
 void cop_obj_put(struct cop_cache *c, struct cop_obj *obj);
-/* Asserts this rule for a lock: between the two calls this thread neither releases an object nor
- * completes a flight. */
+/* Bracket the section under such a lock, to assert this rule: between the two calls this thread
+ * must not release an object or complete a flight. */
 void cop_cache_locked(void);
 void cop_cache_unlocked(void);
 
@@ -264,7 +266,7 @@ void cop_cache_forget(struct cop_cache *c, const struct cop_key *key);
  * Flights in progress end as usual but are not cached. Returns the number of objects. */
 size_t cop_cache_drop_under(struct cop_cache *c, const char *path);
 
-/* The same for one table, path and facet, for all other values of the key. */
+/* The same for one table, path and facet, whatever the rest of the key. */
 size_t cop_cache_drop_facet(struct cop_cache *c, enum cop_table table, enum cop_facet facet,
 	const char *path, size_t path_len);
 
@@ -277,33 +279,33 @@ struct cop_cache_usage {
 	uint64_t home_bytes;                     /* of chunks with COP_DUTY_HOME */
 	uint64_t spill_bytes, spill_limit_bytes; /* of the second tier */
 };
-/* Calls fn for every complete object of a table, without a lock. May omit objects that complete in
- * the meantime and, without memory, whole shards. */
+/* Calls fn for every complete object of a table, without a lock. May omit objects that complete
+ * meanwhile and, if memory is short, whole shards. */
 void cop_cache_each(struct cop_cache *c, enum cop_table table,
 	void (*fn)(void *arg, const struct cop_key *key, size_t bytes), void *arg);
 void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out);
-/* Estimates since the creation of the cache, including evicted objects. */
+/* Estimates since the cache was created; evicted objects are included. */
 struct cop_cache_seen {
-	uint64_t needed_bytes; /* size for a cache without evictions */
-	uint64_t data_bytes;   /* distinct parts of files with is_data */
+	uint64_t needed_bytes; /* size at which the cache would not have evicted anything */
+	uint64_t data_bytes;   /* bytes of distinct file data completed with is_data */
 };
 void cop_cache_seen(struct cop_cache *c, struct cop_cache_seen *out);
-/* A request that this node waits for, with its age. */
+/* A request that this node is waiting for, and its age. */
 struct cop_cache_wait {
 	enum cop_table table;
 	char path[256];           /* the path, or its last characters; on one line */
 	uint64_t index, size, ms; /* index and size: those of the key */
 	unsigned waiters;
 };
-/* The oldest in-flight objects, the oldest first, at most max; returns their number. */
+/* Stores up to max of the oldest flights, oldest first; returns their number. */
 unsigned cop_cache_oldest(struct cop_cache *c, struct cop_cache_wait *out, unsigned max);
 /* Appends a JSON array of flights in progress, at most max:
  * {"table":"data","path":"...","index":0,"ms":12,"waiters":3}. */
 void cop_cache_flights_json(struct cop_cache *c, unsigned max, struct cop_buf *out);
 /* Checks invariants, for tests: sums match the objects, every listed object is in its bucket. */
 void cop_cache_check(struct cop_cache *c);
-/* For tests: allocations (of flights and buffers) fail after this many more; negative: they succeed
- * again. */
+/* For tests: allocations of flights and buffers fail after this many more; a negative number lets
+ * them succeed again. */
 void cop_cache_starve(struct cop_cache *c, int after);
 const char *cop_table_name(enum cop_table t);
 

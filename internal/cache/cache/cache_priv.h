@@ -21,12 +21,12 @@ struct node {
 	_Atomic bool visited;
 	enum state state;
 	bool in_table, in_sieve, local;
-	uint8_t duty; /* enum cop_duty; packed with the three fields above into four bytes, to save
+	uint8_t duty; /* enum cop_duty; shares four bytes with the three fields above, to save
 			 budget */
 	struct cop_hlink link; /* in its shard's table */
 	uint64_t born_ms;
 	size_t charged;  /* bytes of this node in the budget */
-	size_t reserved; /* the part of it for a buffer that is not filled yet */
+	size_t reserved; /* the part of charged for a buffer that is not filled yet */
 	struct cop_list sieve;
 	struct cop_list waiters;
 	struct cop_list reserve_link; /* in a reservation queue */
@@ -54,8 +54,8 @@ enum cop_queue { QUEUE_OTHERS, QUEUE_LOCAL, QUEUE_HOME, QUEUES };
 
 #define POOL_MAX 16u
 
-/* Freed buffers of chunk size, for reuse (pool.c). They are not in the budget, and use at most a
- * 32nd of it. */
+/* Freed buffers of chunk size, for reuse (pool.c). They do not count against the budget; their
+ * total is at most a 32nd of it. */
 struct pool {
 	pthread_mutex_t lock;
 	size_t bytes;
@@ -64,8 +64,8 @@ struct pool {
 };
 
 /* Evicted objects, by hash: the lower half is the number of bytes, the upper half distinguishes
- * hashes in the same slot. A later eviction overwrites the slot, so a refetch may go undetected;
- * the smaller the budget, the less often. */
+ * hashes in the same slot. A later eviction may overwrite the slot, and a refetch then goes
+ * undetected; this is rarer with a smaller budget. */
 #define GHOSTS 16384u
 
 /* Estimates the size of all distinct objects, each counted once (distinct.c). */
@@ -77,7 +77,7 @@ struct distinct {
 
 struct cop_cache {
 	_Atomic uint64_t ghost[GHOSTS];
-	struct distinct data, needed; /* parts of files: with is_data; not kept for a root */
+	struct distinct data, needed; /* file data: completed with is_data; not kept for a root */
 	struct pool pool;
 	struct shard shard[SHARDS];
 	struct cop_stats *stats;
@@ -99,7 +99,7 @@ struct cop_cache {
 	_Atomic unsigned evict_next; /* first shard of the next eviction */
 	pthread_mutex_t reserve_lock;
 	struct cop_list reserve_queue[QUEUES];
-	uint64_t granted[2]; /* bytes granted to each of the first two while both had flights
+	uint64_t granted[2]; /* bytes granted to each of the first two queues while both had flights
 				waiting */
 	_Atomic uint64_t reserve_waiting;
 };
@@ -138,8 +138,8 @@ void cop_cache_unlink(struct cop_cache *c, struct shard *s, struct node *n);
 void cop_cache_charge(struct cop_cache *c, struct node *n, size_t bytes);
 /* Drops a reference without starting waiting flights that would fit now. */
 void cop_cache_unref(struct cop_cache *c, struct node *n);
-/* Whether this chunk is kept for a root without room: with a larger cache there, this node would
- * not have it. */
+/* Whether this node keeps the chunk only because its root has no room: with a larger cache there,
+ * this node would not have it. */
 static inline bool cop_cache_keeps_for_root(const struct node *n)
 {
 	return n->obj.key.table == COP_TABLE_DATA && n->obj.key.facet == COP_FACET_HOME &&
@@ -156,7 +156,7 @@ void cop_cache_unreserve(struct cop_cache *c, struct node *n);
 
 /* ---- size.c ---- */
 
-/* cop_cache_size for a machine with ram bytes, limit of which are available to the job. */
+/* cop_cache_size for a machine with ram bytes of memory, of which the job may use limit. */
 uint64_t cop_cache_size_within(uint64_t asked, uint64_t least, uint64_t ram, uint64_t limit,
 	char note[COP_CACHE_NOTE_SIZE]);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Amount of distinct data, for advice: a cache that fetches the same objects repeatedly must not
- * count them twice, and cannot record all of them. HyperLogLog (Flajolet, Fusy, Gandouet, Meunier,
+/* Estimates the amount of distinct data, for advice. A cache that fetches an object repeatedly must
+ * count it once, but cannot remember every object. HyperLogLog (Flajolet, Fusy, Gandouet, Meunier,
  * 2007): each hash selects a class, which stores the longest run of leading zeros among its hashes.
  * The number of distinct hashes is estimated from these runs within 3 %, and more precisely from
  * the number of empty classes while most classes are empty; multiplied by the mean size of all
- * fetched objects, it is the number of bytes. */
+ * fetched objects, it gives the number of bytes. */
 #include <math.h>
 
 #include "cache/cache/cache_priv.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counts costly evictions, after which the object is fetched again. Only hashes of evicted objects
- * are stored, so a refetch may be missed, or an object mistaken for another; both are rare, and the
+/* Counts evictions of objects that are later fetched again. Only hashes of evicted objects are
+ * stored, so a refetch may be missed, or an object mistaken for another; both are rare, and the
  * counts are only for display. */
 #include "cache/cache/cache_priv.h"
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory for chunks. Chunks are separate mappings (launch.c), so freed memory returns to the
- * system, and a new chunk costs a fault per page, five times the cost of copying its bytes.
- * Therefore a few freed buffers are kept for reuse, and a new buffer is populated by one call,
- * which costs a third less. Huge pages would be cheaper still where they are free; on a host that
- * reclaims the free huge pages of its virtual machines, they cost up to three times as much
- * (measured). */
+/* Memory for chunks. Chunks are separate mappings (launch.c), so freeing one returns its memory to
+ * the system, and a new chunk costs a fault per page, five times the cost of copying its bytes. So
+ * a few freed buffers are kept for reuse, and a new buffer is populated by one call, which costs a
+ * third less. Huge pages would be cheaper still where they are free; on a host that reclaims the
+ * free huge pages of its virtual machines, they cost up to three times as much (measured). */
 #include "cache/cache/cache_priv.h"
 
 #include <sys/mman.h>
@@ -58,7 +57,7 @@ static bool push_page(struct pool *p, void *data)
 
 #define PIECE_PAGES 256u
 
-/* Whether memory that was freed and reallocated still has its pages. */
+/* Whether the pages of a reallocated buffer are still resident. */
 static bool has_pages(char *data, size_t bytes)
 {
 	unsigned char resident[PIECE_PAGES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The limit of the cache. If a node exceeds the memory limit of its job, the kernel kills it or
+/* Computes the cache's limit. If a node exceeds the memory limit of its job, the kernel kills it or
  * another process of the job. */
 #include "cache/cache/cache_priv.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tables of cache-stats, and the invariants. */
+/* Usage figures for cache-stats, and the check of the invariants. */
 #include "base/base/json.h"
 #include "cache/cache/cache_priv.h"
 
@@ -21,8 +21,8 @@ void cop_cache_usage(struct cop_cache *c, struct cop_cache_usage *out)
 		c->spill.usage(c->spill.ctx, &out->spill_bytes, &out->spill_limit_bytes);
 }
 
-/* Returns the number of references in out, which has room for max. Called with the shard's lock
- * held. */
+/* Takes references to the list's objects of this table, at most max, and stores them in out;
+ * returns their number. Called with the shard's lock held. */
 static size_t ref_list(
 	const struct cop_list *list, enum cop_table table, struct node **out, size_t max)
 {
@@ -39,8 +39,8 @@ static size_t ref_list(
 	return n_refs;
 }
 
-/* References all complete objects of a shard and table; NULL without memory or objects. Omits
- * objects that complete between the two rounds. */
+/* References all complete objects of a shard and table; NULL if memory is short or there are none.
+ * Omits objects that complete between the two passes. */
 static struct node **ref_shard(struct shard *s, enum cop_table table, size_t *n_refs)
 {
 	struct node **all;

@@ -8,8 +8,8 @@
 
 #include "base/base/compat.h"
 
-/* Providers refuse a key in use. That does not happen with 64 random bits; it may with the 16 bits
- * of some providers. */
+/* Providers refuse a key in use. A collision is practically impossible with 64 random bits, but not
+ * with the 16 bits of some providers. */
 #define KEY_TRIES 16
 
 static int next_key(struct ofi *o, uint64_t *key)

@@ -340,7 +340,7 @@ static const char *bind_failure(bool listed, const struct bind_to *b, int rc)
 			  : "no network here that it can use";
 }
 
-/* The user chose the port. */
+/* Explains a failure to bind a port that the user chose. */
 static int fail_port(
 	const struct cop_endpoint_conf *conf, const struct bind_to *b, int rc, struct cop_err *err)
 {

@@ -9,8 +9,8 @@
  * over a call of libfabric, a callback or I/O. The only other lock is in ofi_admit.c.
  *
  * Life of an operation: it waits in its peer's queue (list `sends` or `writes`), is flying while
- * the provider has it (list `flying` of the endpoint), and ends with done. A dropped peer is
- * freed after its last flying operation, because the provider holds pointers into it. */
+ * the provider has it (the endpoint's `flying` list), and ends with a call of done. A dropped peer
+ * is freed after its last flying operation, because the provider holds pointers into it. */
 #ifndef COP_FABRIC_ENDPOINT_OFI_PRIV_H
 #define COP_FABRIC_ENDPOINT_OFI_PRIV_H
 
@@ -34,8 +34,9 @@
 /* Maximum queued operations per peer; send and write return -ENOBUFS beyond it. */
 #define COP_OFI_QUEUE_MAX 8192
 /* Limits on operations in the provider. Writes are split into parts so that a message to the same
- * peer waits for at most COP_OFI_PARTS_PEER parts. A peer with none in flight may always have one:
- * stopped peers that exhaust the endpoint's limits slow other peers down but never block them. */
+ * peer waits for at most COP_OFI_PARTS_PEER parts. A peer with no operation in flight may always
+ * start one, so stopped peers that exhaust the endpoint's limits slow other peers down but never
+ * block them. */
 #define COP_OFI_PART_SIZE COP_MIB
 #define COP_OFI_PARTS_PEER 16
 #define COP_OFI_PARTS_ALL 256
@@ -141,8 +142,8 @@ struct ofi {
 
 	/* Under ofi_admit.c's lock. */
 	struct ofi *guarded_next;
-	int listener; /* the provider's socket, which accepts only admitted hosts; -1: it accepts
-			 everyone */
+	int listener; /* the provider's socket, which accepts only admitted hosts; -1: all hosts are
+			 accepted */
 	unsigned admitted_count;
 	struct cop_ip *admitted;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The progress thread. One turn of its loop runs posted work, reads completions, hands over
- * queued operations and ticks. After the last event it spins for SPIN_NS, because a reply often
- * arrives sooner than a sleep and wake-up would take. It yields between the turns: with all
- * processors busy it would otherwise keep the application, or the replying peer, from running.
- * Then it sleeps on the completion queue's descriptor and an eventfd. */
+/* The progress thread. One turn of its loop runs posted work, reads completions, hands over queued
+ * operations and ticks. After the last event it spins for SPIN_NS, because a reply often arrives
+ * before a sleep and wake-up would be over. It yields between turns; otherwise, with all CPUs busy,
+ * it would keep the application or the replying peer from running. Then it sleeps on the completion
+ * queue's descriptor and an eventfd. */
 #include "fabric/endpoint/ofi_priv.h"
 
 #include <assert.h>

@@ -95,7 +95,8 @@ static void refuse_connection(struct cop_portguard *g, struct pending *h, int rc
 	cop_plain_close(fd);
 }
 
-/* The peer closed silently, like a killed node or one that has another connection by now. */
+/* The peer closed the connection without answering, as when it was killed or has connected again
+ * since. */
 static void forget_pending(struct cop_portguard *g, struct pending *h)
 {
 	int fd = h->fd;
@@ -145,7 +146,7 @@ static void add_pending(struct cop_portguard *g, int fd, const struct sockaddr_s
 
 /* ---- letting in ---- */
 
-/* An earlier wake-up that was not accepted yet is sufficient. */
+/* Does nothing if an earlier wake-up has not been accepted yet. */
 static void wake_acceptor(struct cop_portguard *g)
 {
 	socklen_t len = sizeof(g->knock);
@@ -251,7 +252,7 @@ int accept(int listener, __SOCKADDR_ARG at, socklen_t *restrict len)
 
 /* ---- pending greetings ---- */
 
-/* It has answered. The proof precedes all bytes from the provider. */
+/* The peer has answered. The proof is sent before any byte from the provider. */
 static void pass_connection(struct cop_portguard *g, struct pending *h)
 {
 	uint8_t proof[COP_GREET_PROOF];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* portguard: guards a port on which libfabric listens. No byte of a connection reaches libfabric
- * before the other end has proved the job's secret, whatever its host and user.
+/* portguard: guards a port on which libfabric listens. libfabric receives no byte of a connection
+ * before the other end, whatever its host and user, has proved that it knows the job's secret.
  *
  *     listener     "COPG" version kind=1 0 0   nonce[32]
  *     connector    "COPG" version kind=2 0 0   nonce[32]  mac[32]
@@ -11,10 +11,10 @@
  * messages, which cost one round trip.
  *
  * The guard is transparent to libfabric: its calls of listen, accept, connect, send and recv
- * resolve to our functions (portguard_in.c, portguard_out.c). accept holds a connection back
- * until it is authenticated and until then reports that there is none. send holds back the first
- * bytes of a new connection, and recv reports no data until the greeting has finished. The
- * provider handles both because its sockets are non-blocking. */
+ * resolve to our functions (portguard_in.c, portguard_out.c). accept holds a connection back until
+ * it is authenticated and until then reports that there is no connection. send holds back the first
+ * bytes of a new connection, and recv reports no data until the greeting has finished. The provider
+ * handles both because its sockets are non-blocking. */
 #ifndef COP_FABRIC_ENDPOINT_PORTGUARD_PRIV_H
 #define COP_FABRIC_ENDPOINT_PORTGUARD_PRIV_H
 

@@ -90,7 +90,7 @@ static void peer_changed(void *ctx, uint32_t rank, bool lives)
 		r->conf.peer_changed(r->conf.ctx, rank, lives);
 }
 
-/* A client from an older tree must not keep this one from starting, so clients are ignored. */
+/* A client from an older tree must not keep this tree from starting, so clients are ignored. */
 static void mismatch(void *ctx, uint32_t rank)
 {
 	struct cop_reach *r = ctx;
@@ -148,7 +148,7 @@ void cop_reach_close_door(struct cop_reach *r)
 }
 
 /* rpc's threads may be inside the rendezvous, which they enter only through r. Once their calls are
- * cancelled, none remains there. */
+ * cancelled, none of them is inside. */
 void cop_reach_cancel(struct cop_reach *r)
 {
 	struct cop_rendezvous *rendezvous = atomic_exchange(&r->rendezvous, NULL);

@@ -87,7 +87,7 @@ static void ask_machine(struct cop_reach *r, uint32_t rank)
 		on_resolved(q, NULL, false, "no rendezvous");
 }
 
-/* A book has addresses but not liveness, and no commands from outside. */
+/* A book gives addresses but does not show which nodes are alive, and lists no clients. */
 void cop_reach_resolve(void *reach, uint32_t rank, bool silent)
 {
 	struct cop_reach *r = reach;

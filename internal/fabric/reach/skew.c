@@ -94,8 +94,8 @@ static void accept_answer(struct cop_skew *s, const struct cop_rpc_result *r)
 	s->has_best = true;
 }
 
-/* Proceeds to the next ancestor; after the last one returns to the parent if that was only
- * silent. */
+/* Moves on to the next ancestor; after the last, starts again at the parent if the last did not
+ * reply. */
 static void pass_over(struct cop_skew *s, bool has_answered)
 {
 	s->upstream = cop_topo_parent(&s->conf.topo, 0, s->upstream);

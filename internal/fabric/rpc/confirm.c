@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the nodes that have not confirmed a reply yet. */
+/* Finds the nodes that have yet to confirm a reply. */
 #include "fabric/rpc/rpc_priv.h"
 
 struct wait_count {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Peers that are silent but not dead (Dean, Barroso: The Tail at Scale, CACM 2013).
  *
- * Silence is counted on a clock of its own (r->awake_ms), which advances by at most one and a
- * half ticks per tick: a process that was itself starved has only read its messages late. A peer
- * with open calls is pinged after PING_MS of silence. It is silent if it has sent nothing for
- * HEDGE_MS, or for three times the 99th percentile of its ping round trips, and the ping is
- * older than a full tick. A peer that waits for its storage replies to pings and is never
+ * Silence is counted on a clock of its own (r->awake_ms), which advances by at most one and a half
+ * ticks per tick: so a process that was itself starved does not mistake its own delay for a peer's
+ * silence. A peer with open calls is pinged after PING_MS of silence. It is silent if it has sent
+ * nothing for HEDGE_MS, or for three times the 99th percentile of its ping round trips, and the
+ * ping is older than a full tick. A peer that waits for its storage replies to pings and is never
  * silent.
  *
- * At each further tick of silence the oldest call that another node could serve is reported to
- * its caller (late), which may send the request to that node too. The third time in a row, the
- * peer is left: its calls of that kind, including new ones, end with -ETIMEDOUT until it has
- * replied to pings for WELL_MS. Until then it is pinged, and looked up again when it is dead.
+ * At each further tick of silence the oldest call that another node could serve is reported to its
+ * caller (the late callback), which may send the request to that node too. The third time in a row,
+ * the peer is set aside ("left"): its calls of that kind, including new ones, end with -ETIMEDOUT
+ * until it has replied to pings for WELL_MS. Until then it is pinged, and looked up again when it
+ * is dead.
  *
  * At most one in HEDGE_SHARE of the last minute's calls is duplicated (or HEDGES_FREE, if that
  * is more). Beyond this budget no call is duplicated, and the peer is left only after three
@@ -78,7 +79,7 @@ void cop_rpc_lag_pinged(struct cop_rpc *r, struct peer *p)
 	p->lag.pinged_ns = cop_now_ns();
 }
 
-/* While the peer is left, its pauses are no measure of the link. */
+/* While the peer is set aside, its round trips say nothing about the link. */
 void cop_rpc_lag_ponged(struct cop_rpc *r, struct peer *p, uint64_t ping)
 {
 	struct lag *l = &p->lag;
@@ -93,7 +94,7 @@ void cop_rpc_lag_ponged(struct cop_rpc *r, struct peer *p, uint64_t ping)
 		l->rtt[l->rtts++ % LAG_RTTS] = (uint16_t)COP_MIN(ms, r->conf.peer_timeout_ms);
 }
 
-/* Of the last hundred or so: the second longest, or the longest of fewer. */
+/* The second longest of the last hundred or so round trips, or the longest if there are fewer. */
 static uint64_t p99_ms(const struct lag *l)
 {
 	unsigned n = COP_MIN(l->rtts, LAG_RTTS), first = 0, second = 0;

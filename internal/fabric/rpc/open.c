@@ -56,7 +56,7 @@ int cop_rpc_open(const struct cop_rpc_conf *conf, const struct cop_endpoint_conf
 	if (!r)
 		return cop_err_set(err, ENOMEM, "out of memory for %u peers", conf->nodes);
 	fc.events = cop_rpc_events(r);
-	/* rpc counts the bytes, because only rpc can tell requested ones. */
+	/* rpc counts the bytes, because only rpc knows which were requested. */
 	fc.stats = NULL;
 	fc.rejected = conf->stats;
 	/* out must be set before the thread starts: its callbacks read it. */
@@ -152,7 +152,7 @@ void cop_rpc_close(struct cop_rpc *r)
 	if (!r)
 		return;
 	cop_rpc_run_on_thread(r, teardown);
-	/* Threads are only briefly inside a post. */
+	/* A post takes only a moment. */
 	while (atomic_load(&r->posting))
 		nanosleep(&pause, NULL);
 	cop_endpoint_close(r->fabric);

@@ -123,8 +123,8 @@ static void follow_address(struct cop_rpc *r, struct peer *p, const char *addres
 	make_hello(r, p);
 }
 
-/* Whether the peer is dead: silent for the timeout, and no look-up found its process. Waits for a
- * look-up in progress. */
+/* Whether to declare the peer dead: it was silent for the timeout and no look-up found its process.
+ * Not while a look-up is in progress. */
 static bool is_given_up(const struct cop_rpc *r, const struct peer *p, uint64_t silent)
 {
 	uint64_t timeout = r->conf.peer_timeout_ms;
@@ -233,7 +233,7 @@ void cop_rpc_peer_dead(struct cop_rpc *r, struct peer *p, int rc)
 		[PEER_UP] = "up"};
 	uint64_t silent = r->now_ms - (p->state == PEER_UP ? p->heard_ms : p->since_ms);
 
-	/* Warns only about a peer that was up: one that is not up yet is normal. */
+	/* Warn only about a peer that was up; it is normal that a peer is not up yet. */
 	cop_log(p->state == PEER_UP ? COP_LOG_WARNING : COP_LOG_INFO,
 		"peer is dead rank=%u was=\"%s\" silent_ms=%llu", p->rank, was[p->state],
 		(unsigned long long)silent);

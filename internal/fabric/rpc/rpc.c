@@ -120,8 +120,8 @@ static void run_more(struct cop_endpoint_work *w)
 	COP_CONTAINER_OF(w, struct cop_rpc, more)->has_more = false;
 }
 
-/* Items left after some rounds wait for the endpoint's next turn, so its other work is not
- * starved. */
+/* Items left after a few rounds wait for the endpoint's next turn, so that they do not starve its
+ * other work. */
 void cop_rpc_leave(struct cop_rpc *r, struct cop_rpc *outer)
 {
 	if (outer != r) {
@@ -145,7 +145,7 @@ static void ran(void *ctx)
 	cop_rpc_leave(r, outer);
 }
 
-/* A message from a verified node of this job fails only for lack of memory or buffers. */
+/* A valid message from a node of this job can fail only because memory or buffers are short. */
 static bool is_for_want_of_room(int rc)
 {
 	return rc == -ENOMEM || rc == -ENOBUFS;

@@ -12,31 +12,30 @@
  * process that was stopped or starved therefore does not declare all its peers dead before it has
  * read their messages.
  *
- * Sessions. A session belongs to the side that opened it and carries that side's requests and
- * the replies to them. Two nodes that call each other have two independent sessions. struct peer
- * holds the session that this node opened to a rank and points to the one that the rank opened
- * to this node (struct session). A session id is chosen by the receiver of its messages. Its low
- * half is the other side's rank, its high half is random, so a session is found without a
- * search.
+ * Sessions. A session belongs to the side that opened it and carries that side's requests and the
+ * replies to them. Two nodes that call each other have two independent sessions. struct peer holds
+ * the session that this node opened to a rank and points to the one that the rank opened to this
+ * node (struct session). The receiver of a session's messages chooses its id. The low half of the
+ * id is the other side's rank and the high half is random, so finding a session needs no search.
  *
- * A restarted peer has lost our session and does not reply, as to any unverified peer. After
- * half the timeout in silence we send a HELLO that names our session; the peer replies only if
- * it does not have that session. The answer is authenticated and fresh, so no other process can
- * end a live session. Outstanding calls are then sent again over the new session.
+ * A restarted peer has lost our session and ignores our messages, as it ignores any unverified
+ * peer. After half the timeout in silence we send a HELLO that names our session; the peer replies
+ * only if it does not have that session. The reply is authenticated and fresh, so no other process
+ * can end a live session. Outstanding calls are then sent again over the new session.
  *
- * A HELLO that has already opened a session is refused by its nonce. A process started later
- * does not have the nonce and opens a half-open session; its unsolicited WELCOME goes to the
- * address of the true sender. Such a session that ends unused is counted as fabric.dropped and
- * not as fabric.rejected, because a node may have been killed at this point.
+ * A HELLO that has already opened a session is refused by its nonce. A process started later does
+ * not know the nonce, so a replayed HELLO opens a half-open session there; the WELCOME goes to the
+ * address of the true sender, which did not ask for it. Such a session that ends unused is counted
+ * as fabric.dropped and not as fabric.rejected, because a node may have been killed at this point.
  *
- * A restarted peer may have another address. So its address is resolved again at the same time;
- * if it differs, the calls are sent there over a new session.
+ * A restarted peer may have another address, so it is resolved again at the same time; if it
+ * differs, the calls are sent there over a new session.
  *
- * Dead or slow. Silence alone does not distinguish a process that has ended from one that gets
- * no processor (stopped, or among a hundred others on a core). The look-up does: another thread
- * of the peer serves it, and the peer's kernel accepts the connection for a stopped process and
- * refuses it if there is no process. A peer is dead after a silence of the timeout if the
- * look-up has found no node, or after COP_RPC_PATIENCE times the timeout. If a look-up is
+ * Dead or slow. Silence alone does not distinguish a process that has ended from one that is not
+ * running (stopped, or sharing a core with a hundred others). The look-up does: another thread of
+ * the peer serves it, and the peer's kernel accepts the connection for a stopped process and
+ * refuses it if there is no process. A peer is declared dead after it was silent for the timeout if
+ * the look-up has found no node, or after COP_RPC_PATIENCE times the timeout. If a look-up is
  * inconclusive, only silence decides.
  *
  * Lost messages. A connection that breaks can lose messages without killing either side. A ping
@@ -45,8 +44,8 @@
  * (requests are idempotent). For a request with an announced body or an unconfirmed reply the
  * server resends its last message instead.
  *
- * Bodies by RMA are written in pieces of at most PIECE bytes, with at most OUTSTANDING bytes at
- * a time to one peer, which bounds the delay of a pong. */
+ * Bodies by RMA are written in pieces of at most PIECE bytes, and at most OUTSTANDING bytes at a
+ * time are in flight to one peer, which bounds the delay of a pong. */
 #ifndef COP_FABRIC_RPC_PRIV_H
 #define COP_FABRIC_RPC_PRIV_H
 
@@ -58,14 +57,15 @@
 
 #define PEER_WINDOW 1024 /* outstanding requests of one session */
 #define SERVED_MAX                                                                                 \
-	(2 * PEER_WINDOW) /* the server's limit: bodies pinned for a lost PULL count too */
+	(2 * PEER_WINDOW) /* the server's limit, which includes bodies that stay pinned because    \
+			     the PULL was lost */
 #define HALF_OPEN_MAX 256
 #define PIECE COP_MIB
 #define OUTSTANDING (8 * COP_MIB)
 #define PIN_MS 30000      /* time limit for a body to be pulled, or for a write to advance */
-#define CONFIRM_MS 120000 /* time limit for the confirmation of a reply, */
-#define SAY_AGAIN_MS 1000 /* and its resend interval */
-#define RESOLVE_MS 120000 /* backstop: resolvers answer on their own */
+#define CONFIRM_MS 120000 /* time limit for the confirmation of a reply */
+#define SAY_AGAIN_MS 1000 /* how often an unconfirmed reply is resent */
+#define RESOLVE_MS 120000 /* safety net: resolvers have their own time limits */
 #define PAUSE_MIN_MS 1000
 #define PAUSE_MAX_MS 10000
 #define PING_IDS 128
@@ -94,7 +94,7 @@ struct link {
 struct session {
 	struct cop_list at; /* in r->halves while half-open, in r->serving while it has requests,
 			       else unlinked */
-	bool half, refused; /* refused: stays half-open until its refusal has certainly been sent */
+	bool half, refused; /* refused: stays half-open so that the refusal can be sent */
 	uint32_t rank;
 	uint64_t sid, remote_sid;
 	struct cop_frame_keys keys;
@@ -112,7 +112,7 @@ struct session {
 
 enum peer_state { PEER_IDLE, PEER_RESOLVING, PEER_CONNECTING, PEER_UP, PEER_DEAD };
 
-/* Our HELLO that waits for its WELCOME: while connecting, or to probe a silent session. */
+/* Our HELLO that has had no WELCOME yet, sent while connecting or to probe a silent session. */
 struct greeting {
 	uint64_t sid; /* 0: none pending */
 	uint64_t sent_ms;
@@ -134,13 +134,13 @@ static inline uint64_t cop_rpc_trace_id(uint64_t sid, uint64_t request)
 /* Silence of a peer (lag.c). */
 struct lag {
 	unsigned watched;              /* open calls with a late callback */
-	unsigned in_a_row;             /* silences found since its last message */
-	bool left;                     /* calls with a late callback end immediately */
-	unsigned times;                /* how often it was left */
+	unsigned in_a_row;             /* ticks of silence since its last message */
+	bool left;                     /* set aside: calls with a late callback end immediately */
+	unsigned times;                /* how many times it was set aside */
 	uint64_t heard_ms;             /* on the clock awake_ms, as is pinged_ms */
 	uint64_t ping;                 /* number of the oldest unanswered ping; 0: none */
 	uint64_t pinged_ms, pinged_ns; /* send time of that ping */
-	uint64_t well_ms; /* a left peer has replied since then; 0: it does not reply */
+	uint64_t well_ms; /* a peer that was set aside has replied since then; 0: silent */
 	unsigned rtts;
 	uint16_t rtt[LAG_RTTS]; /* round trips of pings in ms */
 };
@@ -194,14 +194,14 @@ struct call {
 enum msg_mode {
 	MODE_INLINE,   /* the body is in the message */
 	MODE_LANDED,   /* written to the buffer named in the request or the PULL */
-	MODE_ANNOUNCE, /* its length: the caller allocates a buffer and sends PULL */
+	MODE_ANNOUNCE, /* only the length is sent: the caller allocates a buffer and sends PULL */
 	MODE_FAILED,   /* it could not be written */
-	MODE_UNABLE,   /* no reply: the status says what the server lacks */
+	MODE_UNABLE,   /* no reply; the status says why */
 	MODES
 };
 
 enum req_state {
-	REQ_SERVING, /* at the user, or its reply is posted; other threads never read it */
+	REQ_SERVING, /* the user has it, or its reply is posted; only its owner reads it */
 	REQ_READY,   /* in session->ready */
 	REQ_PINNED,  /* announced, waits for PULL */
 	REQ_SENT,    /* replied, waits for the caller's confirmation */
@@ -237,7 +237,7 @@ struct cop_rpc {
 		*_Atomic fabric; /* NULL until open has finished: earlier events are ignored */
 	bool fake;
 	_Atomic uint64_t refs;    /* one for the owner and one per live request */
-	_Atomic bool closed;      /* posting is over */
+	_Atomic bool closed;      /* posts are refused from now on */
 	_Atomic unsigned posting; /* threads that may be posting */
 	/* progress thread */
 	struct cop_list later;         /* items to run in leave */
@@ -264,14 +264,14 @@ struct cop_rpc {
 
 /* ---- rpc.c: the frame around all callbacks; open.c ---- */
 
-/* False: not open yet or closing; do not call leave then. */
+/* Returns false if r is not open yet or is closing; do not call leave then. */
 bool cop_rpc_enter(struct cop_rpc *r, struct cop_rpc **outer);
 void cop_rpc_leave(struct cop_rpc *r, struct cop_rpc *outer);
 /* Whether this thread is handling an event of r. */
 bool cop_rpc_inside(const struct cop_rpc *r);
 /* Any thread. Queues the item for the progress thread. False: closed; it will not run. */
 bool cop_rpc_push(struct cop_rpc *r, struct item *item);
-/* Queues several items in a row. The list is empty on success, unchanged on failure. */
+/* Queues several items back to back. The list is empty on success, unchanged on failure. */
 struct items {
 	struct cop_list list;
 };
@@ -323,7 +323,7 @@ void cop_rpc_peer_work(struct cop_rpc *r, struct peer *p);
 void cop_rpc_peer_resolved(struct cop_rpc *r, struct peer *p, const char *address, bool lives);
 void cop_rpc_peer_welcome(
 	struct cop_rpc *r, const void *msg, size_t len, const struct cop_frame *f);
-/* Call it when the peer has proved itself alive in the other direction. */
+/* Call it when the peer has shown in the other direction that it is alive. */
 void cop_rpc_peer_alive(struct cop_rpc *r, struct peer *p, bool restarted);
 /* Ends every call of the peer with rc and starts the pause before the next attempt. */
 void cop_rpc_peer_dead(struct cop_rpc *r, struct peer *p, int rc);
@@ -365,7 +365,7 @@ void cop_rpc_lag_pinged(struct cop_rpc *r, struct peer *p);
 void cop_rpc_lag_ponged(struct cop_rpc *r, struct peer *p, uint64_t ping);
 bool cop_rpc_lag_wants_ping(const struct cop_rpc *r, const struct peer *p);
 void cop_rpc_lag_tick(struct cop_rpc *r, struct peer *p);
-/* Ends waiting calls that another node can serve, if the peer is left. */
+/* If the peer is set aside, ends waiting calls that another node can serve. */
 void cop_rpc_lag_refuse(struct peer *p);
 
 /* ---- session.c: sessions that others open ---- */
@@ -415,7 +415,7 @@ struct msg_reply {
 struct msg_pull {
 	uint64_t addr, key, len; /* len 0: the caller has the reply, or no longer wants it */
 };
-/* The header of one request among several in a message: its id and the length of the rest. */
+/* Bytes of the header of one request in a message of several: its id and the length of the rest. */
 #define MSG_MEMBER_FIXED 10
 #define MSG_MEMBERS_MAX 64
 #define MSG_REQUEST_FIXED 25

@@ -33,8 +33,8 @@ static void send_welcome(struct cop_rpc *r, struct session *s)
 	cop_rpc_link_send(r, s->link, s->welcome, sizeof(s->welcome));
 }
 
-/* Whether the other side names a session that is alive here. This node then does not reply to the
- * HELLO, because it answers the ping. */
+/* Whether the HELLO names a session that is alive here. If so, this node does not reply to it,
+ * because it answers the ping. */
 static bool is_known_peer(struct cop_rpc *r, const struct cop_hello *h)
 {
 	const struct peer *p = r->peers[h->from];
@@ -94,7 +94,7 @@ static struct session *session_new(
 	return s;
 }
 
-/* A node started with another host list may mean another node by this rank, or may not belong to
+/* A node started with another host list may use this rank for another node, or may not belong to
  * this job. */
 static int check_ranks(const struct cop_rpc *r, const struct cop_hello *h)
 {

@@ -33,7 +33,7 @@ static bool is_young(int64_t s, uint32_t nsec, int64_t now_ns)
 	return stamp_ns + 2 * (int64_t)tick_ms(nsec) * (int64_t)COP_NS_PER_MS > now_ns;
 }
 
-/* Programs cannot set ctime, but some file systems do not maintain it. */
+/* mtime is considered too: programs cannot set ctime, but some file systems do not maintain it. */
 uint64_t cop_attr_version_at(const struct cop_attr *a, int64_t now_ns)
 {
 	bool young = is_young(a->ctime_s, a->ctime_nsec, now_ns) ||

@@ -8,9 +8,9 @@
  * record order. The check accepts only this encoding: no offset is used without being recomputed
  * here, no name occurs twice, and two builds of one directory are identical.
  *
- * A cookie may be at most REACH above the hash of its name, so a lookup is a binary search for
- * the hash and a check of the few cookies within reach. Only deliberate collisions approach this
- * bound, and such a directory has no listing. */
+ * A cookie may be at most REACH above the hash of its name, so a lookup is a binary search for the
+ * hash and a check of the few cookies within reach. Only deliberate collisions approach this bound,
+ * and a directory beyond it gets no listing. */
 #include "fabric/wire/listing_priv.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pages divide the hash range evenly. Two nodes with different names of a directory agree on the
- * page of each common name. */
+/* Pages divide the hash range evenly. Two nodes that know different names of a directory still
+ * agree on the page of each name they share. */
 #include "fabric/wire/listing_priv.h"
 
 #include <assert.h>

@@ -63,8 +63,8 @@ uint64_t cop_attr_version(const struct cop_attr *a);
 
 /* Timestamps distinguish two changes only if a tick of the storage lies between them. An object
  * read less than two ticks after its last change may change again without a new timestamp. Its
- * version is young: the odd number next to its later, final version. So later data is never
- * mistaken for earlier data. (git's index calls such an entry racy.) */
+ * version is called young: an odd number, adjacent to the final version that it gets later. Later
+ * data is therefore never mistaken for earlier data. (git's index calls such an entry racy.) */
 
 /* The version of attributes read at now_ns (ns since the epoch). */
 uint64_t cop_attr_version_at(const struct cop_attr *a, int64_t now_ns);
@@ -77,12 +77,12 @@ static inline bool cop_version_same(uint64_t a, uint64_t b)
 {
 	return (a | 1) == (b | 1);
 }
-/* How long a young version stays young: two ticks, in ms. The timestamps reveal the tick: one
- * second if both are whole seconds. */
+/* How long a young version stays young: two ticks, in ms. The tick is inferred from the timestamps:
+ * one second if both are whole seconds. */
 uint64_t cop_attr_young_ms(const struct cop_attr *a);
 
 /* An entry blob: the attributes of one name and, for a symlink, its target. */
-/* Allocates; the caller frees. -ENOMEM, -EINVAL for a target over 4095 bytes. */
+/* Allocates; the caller frees. -ENOMEM, or -EINVAL if the target exceeds 4095 bytes. */
 int cop_entry_build(const struct cop_attr *attr, const char *target, size_t target_len, void **blob,
 	size_t *len);
 /* 0 if all later cop_entry_* calls on this blob are safe; -EBADMSG. */
@@ -97,8 +97,8 @@ void cop_entry_get(
  * included. */
 
 enum {
-	COP_LISTING_COMPLETE = 1, /* contains all names that the storage listed */
-	COP_LISTING_HIDES = 2,    /* a name not listed may exist: request it */
+	COP_LISTING_COMPLETE = 1, /* contains every name that the storage listed */
+	COP_LISTING_HIDES = 2,    /* a name that is not listed may exist and must be requested */
 };
 
 struct cop_listing_entry {
@@ -132,7 +132,7 @@ int cop_listing_build(struct cop_listing_builder *b, const struct cop_attr *dir,
 	void **blob, size_t *len);
 void cop_listing_builder_free(struct cop_listing_builder *b);
 /* Merges two listings: all names of both, with the attributes of the known one where it has them,
- * and the directory's attributes and flags of the newer one. The caller frees *blob. -ENOMEM;
+ * and the directory's own attributes and flags from the newer one. The caller frees *blob. -ENOMEM;
  * -E2BIG if the names are too many (65,536) or too long for one listing. */
 int cop_listing_merge(const void *known, const void *newer, void **blob, size_t *len);
 
@@ -153,14 +153,14 @@ void cop_listing_at(const void *blob, uint32_t index, struct cop_listing_entry *
 
 /* ---- pages: the attributes of a large directory, in parts ---- */
 
-/* The listing of a large directory has no attributes; pages carry them. The hash of a name
- * determines its page among n, independent of other names, and the names of a page are adjacent in
- * a listing. A page is a listing blob with attributes for each of its names and without
- * COP_LISTING_COMPLETE: a name without attributes, because it was deleted or not read, is omitted,
- * which is no proof of absence. */
+/* The listing of a large directory has no attributes; pages carry them. The hash of a name alone
+ * determines which of the n pages it is on, and the names of a page are adjacent in a listing. A
+ * page is a listing blob with attributes for each of its names and without COP_LISTING_COMPLETE:
+ * names whose attributes were not read, e.g. because they were deleted, are omitted, so a missing
+ * name may still exist. */
 
-#define COP_PAGE_NAMES 1000u /* names per page on average, */
-#define COP_PAGE_MOST 4000u  /* and at most; deliberate hash collisions get no page */
+#define COP_PAGE_NAMES 1000u /* average names per page */
+#define COP_PAGE_MOST 4000u  /* maximum names per page; deliberate hash collisions get no page */
 #define COP_PAGES_MAX 4096u  /* more than the largest listing needs */
 
 struct cop_listing_page {
@@ -171,7 +171,7 @@ struct cop_listing_page {
 
 /* The number of pages for a listing. */
 uint32_t cop_listing_pages(const void *listing);
-/* The page of a name among this many. */
+/* The page that holds this name if there are this many pages. */
 uint32_t cop_listing_page_of(const char *name, size_t name_len, uint32_t pages);
 /* The range of a listing's entries in this page: *first inclusive, *end exclusive. */
 void cop_listing_page_range(
@@ -189,7 +189,8 @@ int cop_listing_page_check(const void *blob, size_t len, const struct cop_listin
 
 #define COP_PACK_BLOCK (64 * COP_KIB)
 
-/* 0 and a blob that the caller frees; -ENODATA if packing saves less than a tenth; -ENOMEM. */
+/* Returns 0 and a blob that the caller frees; -ENODATA if packing saves less than a tenth;
+ * -ENOMEM. */
 int cop_pack(const void *raw, size_t len, void **blob, size_t *blob_len);
 /* 0 if the blob can be read as raw_len bytes; -EBADMSG. */
 int cop_pack_check(const void *blob, size_t blob_len, size_t raw_len);
@@ -199,7 +200,7 @@ int cop_pack_read(const void *blob, size_t off, size_t len, void *out);
 
 /* ---- small fixed records, sent as they are (little endian, no padding) ---- */
 
-/* A run of data in a sparse file. */
+/* A contiguous range of data in a sparse file. */
 struct cop_extent {
 	uint64_t start, end; /* bytes, end exclusive */
 };
@@ -218,8 +219,8 @@ struct cop_wire_secret {
 /* Derives a secret from text or bytes (a secret file's content without trailing white space) by
  * BLAKE2b. -EINVAL if shorter than 16 bytes. */
 int cop_wire_secret_from(const void *data, size_t len, struct cop_wire_secret *out);
-/* BLAKE2b-256 of context and data, keyed by the secret; for other authenticated exchanges (the
- * rendezvous). */
+/* BLAKE2b-256 of context and data, keyed by the secret; for other authenticated exchanges, such as
+ * the rendezvous. */
 void cop_wire_mac(const struct cop_wire_secret *s, const char *context, const void *data,
 	size_t len, uint8_t out[32]);
 /* A checksum seed for one purpose, known only to nodes with the secret. */
@@ -258,7 +259,7 @@ uint64_t cop_wire_random64(void);
 enum cop_frame_type {
 	COP_FRAME_HELLO = 1,   /* initiator to responder: its rank, address and nonce */
 	COP_FRAME_WELCOME = 2, /* responder to initiator: its nonce, proof of the secret */
-	COP_FRAME_REQUEST = 3, /* this type and those below are sealed */
+	COP_FRAME_REQUEST = 3, /* this type and all later ones are sealed */
 	COP_FRAME_REPLY = 4,
 	COP_FRAME_PULL = 5,
 	COP_FRAME_PING = 6,
@@ -275,7 +276,7 @@ struct cop_frame {
 	size_t payload_len;
 };
 
-/* One direction of a session. Fresh with a key and zeros. */
+/* The sending side of one direction of a session. To start, set the key and zero the rest. */
 struct cop_frame_tx {
 	uint8_t key[16];
 	uint64_t counter; /* of the last message sealed */
@@ -346,9 +347,9 @@ size_t cop_hello_write(const struct cop_wire_secret *s, const struct cop_hello *
 int cop_hello_read(
 	const struct cop_wire_secret *s, const void *msg, size_t len, struct cop_hello *h);
 
-/* Writes the responder's reply to a HELLO accepted by cop_hello_read, with the session keys from
- * the responder's side. session 0 refuses the HELLO: the initiator has another config hash. msg has
- * COP_WELCOME_LEN bytes. Returns the length; 0 if the message is not a HELLO. */
+/* Writes the responder's reply to a HELLO accepted by cop_hello_read, and derives the responder's
+ * session keys. session 0 refuses the HELLO: its config hash differs. msg has COP_WELCOME_LEN
+ * bytes. Returns the length; 0 if the message is not a HELLO. */
 size_t cop_welcome_write(const struct cop_wire_secret *s, const void *hello, size_t hello_len,
 	uint64_t session, void *msg, struct cop_frame_keys *keys);
 /* 0, with the responder's session id and the session keys from the initiator's side, if this

@@ -2,10 +2,10 @@
 /* The sizes of the cache and of its spill on disk. */
 #include "job/conf/conf_priv.h"
 
-/* A chunk that fills the whole budget could never be replaced by the next one. */
+/* A chunk that filled the whole budget could never be replaced by the next one. */
 #define CHUNKS_MIN 4
 
-/* Minimum for the spill: one storage read may evict this much at once. */
+/* Least memory for the spill: a single read from storage may evict this much at once. */
 #define SPILL_MEMORY_MIN (4 * COP_MIB)
 #define SPILL_SHARE 16
 
@@ -16,7 +16,7 @@ uint64_t cop_conf_spill_memory(const struct cop_conf *conf, uint64_t cache_bytes
 	return conf->spill ? COP_MAX(cache_bytes / SPILL_SHARE, least) : 0;
 }
 
-/* Memory for in-flight requests, in addition to the spill. */
+/* Memory needed for in-flight requests, on top of the spill's. */
 static uint64_t least_for_flights(const struct cop_conf *conf)
 {
 	return CHUNKS_MIN * conf->chunk + cop_conf_spill_memory(conf, 0);

@@ -3,7 +3,7 @@
 
 #include <limits.h>
 
-/* Levels of log.h, which conf does not include. */
+/* Log levels from log.h, which conf does not include. */
 enum { LEVEL_WARNING = 3, LEVEL_INFO = 4, LEVEL_OPEN = UINT_MAX };
 enum { ENOENT_TTL_MS = 2000, ENOENT_MOST_MS = 60000 };
 #define ENOENT_OPEN UINT32_MAX
@@ -22,7 +22,7 @@ static bool is_port(uint64_t n)
 	return n >= 1 && n <= UINT16_MAX;
 }
 
-/* PORT or LOW-HIGH. */
+/* Parses PORT or LOW-HIGH. */
 static int parse_fabric_port(struct cop_conf *conf, struct cop_err *err)
 {
 	char text[16], *dash;
@@ -62,7 +62,7 @@ bool cop_conf_trusts_listings(const struct cop_conf *conf)
 	return is_hidden(conf, "none");
 }
 
-/* A TTL given by the user does not grow. */
+/* A TTL that the user gave does not grow. */
 static void set_absence(struct cop_conf *conf)
 {
 	if (conf->enoent_most_ms != ENOENT_OPEN)
@@ -136,7 +136,7 @@ const char *cop_conf_prefetch(const struct cop_conf *conf)
 	return strcmp(given, "off") == 0 ? NULL : given;
 }
 
-/* Settings derived by the check do not count as changes. */
+/* Settings that the check derives do not count as changes. */
 void cop_conf_each_changed(const struct cop_conf *conf,
 	void (*visit)(void *arg, const char *name, const char *value), void *arg)
 {
@@ -148,7 +148,8 @@ void cop_conf_each_changed(const struct cop_conf *conf,
 	as_is.source = conf->source;
 	as_is.job_dir = conf->job_dir;
 	(void)cop_conf_check(&as_is, &ignored);
-	/* A given TTL does not grow, so it counts as a change even if it equals the default. */
+	/* A TTL that the user gave does not grow, so it counts as a change even if it equals the
+	 * default. */
 	if (conf->enoent_most_ms == conf->enoent_ttl_ms)
 		as_is.enoent_ttl_ms = ENOENT_OPEN;
 	as_is.source = "/";
@@ -205,7 +206,7 @@ static const struct cop_opt_word rank_files[] = {{"all", COP_CONF_RANK_FILES_ALL
 
 #define SECONDS(n) ((uint64_t)(n)*1000)
 
-/* Rows shared by both tables; rows only for mount follow at the end. */
+/* Rows in both tables; rows for mount alone follow at the end. */
 #define COMMON_ROWS                                                                                \
 	COP_OPT(STRING, "hosts", struct cop_conf, hosts, "in rank order: n[1-4],login:7721",       \
 		.arg = "FILE|LIST", .shown = "scheduler's"),                                       \
@@ -359,8 +360,8 @@ static const struct cop_opt mount_rows[] = {
 
 static const struct cop_opt serve_rows[] = {COMMON_ROWS};
 
-/* The long options of Copper 1.0's cu_fuse that have a short form here; a table without the option
- * rejects the name. */
+/* The long options of Copper 1.0's cu_fuse that are spelled with one dash; a table without the
+ * option refuses the name. */
 #define OLD_ROWS                                                                                   \
 	{"tpath", "source", false}, {"log_output_dir", "job-dir", false},                          \
 		{"log_level", "log-level", false}, {"log_type", "log-type", false},                \

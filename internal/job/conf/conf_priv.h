@@ -4,7 +4,8 @@
 
 #include "job/conf/conf.h"
 
-/* --cache-size and --spill, which depend on each other and on --chunk. -EINVAL with a sentence. */
+/* Checks --cache-size and --spill, which depend on each other and on --chunk. -EINVAL with err
+ * set. */
 int cop_conf_check_cache(const struct cop_conf *conf, struct cop_err *err);
 
 #endif

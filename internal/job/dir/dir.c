@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "job/dir/dir_priv.h"
 
-/* The folders created there by nodes and reports. */
+/* The folders that nodes and reports create there. */
 static const char *const folders[] = {"logs", "profiling", "profiling/final", "profiling/cluster",
 	"tables", "tables/final", "paths_dir", "trace"};
 
@@ -26,7 +26,7 @@ int cop_job_dir_make(const char *job_dir, struct cop_err *err)
 
 	if (!*job_dir)
 		return cop_err_set(err, EINVAL, "the job directory's name is empty");
-	/* All nodes of a job do this concurrently: an existing folder is fine. */
+	/* All nodes of a job do this concurrently, so an existing folder is fine. */
 	rc = cop_make_dirs(job_dir, 0700);
 	if (rc)
 		return cop_err_set(

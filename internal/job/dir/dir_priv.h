@@ -4,10 +4,10 @@
 
 #include "job/dir/dir.h"
 
-#define COP_JOB_SECRET_MAX 4096 /* maximum bytes of a secret file */
+#define COP_JOB_SECRET_MAX 4096 /* maximum size of a secret file, in bytes */
 
 int cop_job_secret_read(const char *path, struct cop_job_secret *out, struct cop_err *err);
-/* JOBDIR/secret; from->job_dir is given. */
+/* Gets the secret from JOBDIR/secret; from->job_dir must be set. */
 int cop_job_secret_shared(
 	const struct cop_job_secret_from *from, struct cop_job_secret *out, struct cop_err *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JOBDIR/logs/not_started.txt: one line with the rank of the last node that failed to start, and
- * the reason. */
+/* JOBDIR/logs/not_started.txt: one line with the rank of the node that most recently failed to
+ * start, and the reason. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -8,7 +8,8 @@
 
 #define NAME "%s/logs/not_started.txt"
 #define LINE_SIZE 1024
-/* Nodes of one start begin at different times; a note older than this is from another start. */
+/* Nodes of one start begin at slightly different times; a note that predates ours by more than this
+ * is from another start. */
 #define SAME_START_NS (1LL * 1000 * 1000 * 1000)
 
 int64_t cop_job_file_time(const char *path)
@@ -61,7 +62,7 @@ void cop_job_failure_write(const char *job_dir, uint32_t rank, const char *text)
 	free(path);
 }
 
-/* The job directory may be writable by others: a file of another user is ignored. */
+/* Others may be able to write to the job directory, so another user's file is ignored. */
 static ssize_t read_own(const char *path, char line[LINE_SIZE], int64_t *when)
 {
 	uint64_t size;
@@ -78,7 +79,7 @@ static ssize_t read_own(const char *path, char line[LINE_SIZE], int64_t *when)
 	return n;
 }
 
-/* Converts the text to one line without control characters. */
+/* Turns the text into one line without control characters. */
 static void make_plain(char line[LINE_SIZE], size_t len)
 {
 	line[len] = '\0';
@@ -88,7 +89,7 @@ static void make_plain(char line[LINE_SIZE], size_t len)
 			*c = '?';
 }
 
-/* "RANK TEXT" */
+/* Parses "RANK TEXT". */
 static bool parse_note(char *line, size_t len, uint32_t *rank, char *text, size_t size)
 {
 	unsigned long value;
@@ -130,7 +131,7 @@ static bool is_word_of(const char *path, int64_t rank)
 	return n > 0 && parse_note(line, (size_t)n, &whose, text, sizeof(text)) && whose == rank;
 }
 
-/* Both are in the same folder. */
+/* Both names are in the same folder. */
 static void link_back(const char *from, const char *to)
 {
 	struct cop_dir at;
@@ -140,8 +141,8 @@ static void link_back(const char *from, const char *to)
 	cop_dir_done(&at);
 }
 
-/* Another node may replace the note between reading and removing it, so it is moved aside and read
- * again there. */
+/* Another node may replace the note after we read it and before we remove it, so we move it aside
+ * and read it again there. */
 static void remove_note(const char *path, int64_t rank)
 {
 	char *aside;
@@ -149,7 +150,7 @@ static void remove_note(const char *path, int64_t rank)
 	if (asprintf(&aside, "%s.%" PRId64 ".%d", path, rank, (int)getpid()) < 0)
 		return;
 	if (is_word_of(path, rank) && cop_rename(path, aside) == 0) {
-		/* A newer note takes precedence. */
+		/* A newer note wins. */
 		if (!is_word_of(aside, rank))
 			link_back(aside, path);
 		cop_unlink(aside);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sources of the job's secret, and the requirements for its file. */
+/* Where the job's secret comes from, and what its file must look like. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "job/dir/dir_priv.h"
 
-/* Rejects a file that others may read or replace. Returns 0 or -EACCES. */
+/* Refuses a file that others could read or replace. Returns 0 or -EACCES. */
 static int check_file(const char *path, const struct stat *st, struct cop_err *err)
 {
 	if (!S_ISREG(st->st_mode))
@@ -50,7 +50,8 @@ static int read_open(int fd, const char *path, struct cop_job_secret *out, struc
 	return 0;
 }
 
-/* The checks use the open file and not its name, to exclude a replacement in between. */
+/* The checks apply to the open file, not to its name, because the name could be replaced in
+ * between. */
 int cop_job_secret_read(const char *path, struct cop_job_secret *out, struct cop_err *err)
 {
 	struct cop_dir at;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JOBDIR/secret: how nodes that share a folder agree on one secret, and distinguish it from an
- * older job's.
+/* JOBDIR/secret: how nodes that share a directory agree on one secret, and tell it from an older
+ * job's.
  *
- * Rank 0 creates the file, complete before it is visible, and the others wait for it. Its second
- * line names its scheduler job. A file of another job was left by a killed job: rank 0 replaces it,
- * and the others ignore it. Two processes may both be rank 0 (two trees of one job), so the new
- * file is first named JOBDIR/secret.JOB, which only one of them can create. That process checks
- * again, and renames the file if the old one still exists. A file without such a line is the user's
- * own and is used unchanged. */
+ * Rank 0 creates the file, complete before it becomes visible, and the other ranks wait for it. Its
+ * second line names the scheduler job. A file that names another job is left over from one that was
+ * killed: rank 0 replaces it, and the other ranks ignore it. Two processes may both be rank 0 (two
+ * trees of one job), so the new file is first called JOBDIR/secret.JOB, a name that only one of
+ * them can create. That process checks again, and renames the file if the old one still exists. A
+ * file without such a line is the user's own and is used as it is. */
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/random.h>
@@ -18,14 +18,14 @@
 #define RANDOM_BYTES 32
 #define POLL_MS_FIRST 10
 #define POLL_MS_MOST 200
-#define MADE "made by copper" /* start of the second line */
-#define FOR " for job "       /* followed by a job, if any */
+#define MADE "made by copper" /* how the second line begins */
+#define FOR " for job "       /* then the job, if there is one */
 #define JOB_SIZE 80
 #define NO_MEMORY "no memory for the secret"
 
-/* ---- which job ---- */
+/* ---- which job it is for ---- */
 
-/* The scheduler's name for this job, as a valid file name; "" without a scheduler. */
+/* The scheduler's name for this job, made into a valid file name; "" if there is no scheduler. */
 static void this_job(char job[JOB_SIZE])
 {
 	const char *slurm = getenv("SLURM_JOB_ID"), *pbs = getenv("PBS_JOBID");
@@ -37,7 +37,7 @@ static void this_job(char job[JOB_SIZE])
 			*c = '_';
 }
 
-/* Whether Copper created it, and for which job ("" if unknown). */
+/* Whether Copper created the secret, and for which job ("" if unknown). */
 static bool made_for(const struct cop_job_secret *s, char job[JOB_SIZE])
 {
 	const char *line = s->data ? strchr(s->data, '\n') : NULL;
@@ -50,7 +50,7 @@ static bool made_for(const struct cop_job_secret *s, char job[JOB_SIZE])
 	return true;
 }
 
-/* Whether it is from another scheduler job, returned in *whose. */
+/* Whether the secret belongs to another scheduler job, which is then stored in whose. */
 static bool is_stale(const struct cop_job_secret *s, const char *job, char whose[JOB_SIZE])
 {
 	return *job && made_for(s, whose) && *whose && strcmp(whose, job) != 0;
@@ -58,8 +58,8 @@ static bool is_stale(const struct cop_job_secret *s, const char *job, char whose
 
 /* ---- creation ---- */
 
-/* Gives the complete file its name. link(2) never replaces; on a file system without hard links,
- * rename without replacement is equivalent. 0, -EEXIST or another error. */
+/* Gives the complete file its final name. link(2) never replaces a file; where hard links are
+ * unsupported, rename without replacement does the same. Returns 0, -EEXIST or another error. */
 static int publish_secret(const struct cop_dir *at, const char *tmp)
 {
 	if (!linkat(at->fd, tmp, at->fd, at->name, 0))
@@ -88,7 +88,7 @@ static int write_random(int fd, const char *job)
 	return n < 0 ? (int)n : 0;
 }
 
-/* Creates a new secret with that name; -EEXIST if the name exists. */
+/* Creates a new secret under that name; -EEXIST if the name is taken. */
 static int make_at(const struct cop_dir *at, const char *job)
 {
 	char *tmp = NULL;
@@ -117,8 +117,8 @@ static int make_secret(const char *path, const char *job, struct cop_err *err)
 				   : rc;
 }
 
-/* Replaces another job's secret. A process that fails to claim it waits for the one that
- * succeeded. */
+/* Replaces another job's secret. If another process claims it first, waits for that one to
+ * finish. */
 static int renew_secret(const char *path, const char *job, struct cop_err *err)
 {
 	struct cop_job_secret now = {0};
@@ -139,7 +139,7 @@ static int renew_secret(const char *path, const char *job, struct cop_err *err)
 	return rc == -EEXIST ? 0 : rc;
 }
 
-/* On rank 0, ensures that a secret exists. note: a message for the user. */
+/* Makes sure, on rank 0, that there is a secret. note is for a message to the user. */
 static int provide_secret(
 	const char *path, const char *job, char *note, size_t size, struct cop_err *err)
 {

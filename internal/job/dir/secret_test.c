@@ -239,7 +239,7 @@ static void contend(int start, int out, uint32_t rank)
 	_exit(0);
 }
 
-/* Half of them believe that they are rank 0. */
+/* Half of the processes believe that they are rank 0. */
 static void race(void)
 {
 	char seen[PROCESSES * 64 + 1];
@@ -351,8 +351,8 @@ static void a_file_of_the_users_own_is_taken_in_every_job(void **state)
 	assert_int_equal(access(shared, F_OK), 0);
 }
 
-/* Without a scheduler an old secret cannot be recognised, so it is removed with its tree; one that
- * is left over is named. */
+/* Without a scheduler, an old secret cannot be recognised, so it is removed with its tree; if one
+ * is left over, a message names it. */
 static void without_a_scheduler_the_secret_ends_with_the_tree(void **state)
 {
 	struct cop_job_secret first;

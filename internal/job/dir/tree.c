@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JOBDIR/logs/copper_tree.txt: the data that a command needs to contact a tree's nodes: "KEY VALUE"
- * lines, the hosts last. It has the location of the secret, not the secret itself. Unknown keys
- * come from a later version and are skipped. */
+/* JOBDIR/logs/copper_tree.txt: what a command needs to know to contact a tree's nodes, as "KEY
+ * VALUE" lines with the hosts last. It says where the secret is, but does not contain it. Unknown
+ * keys come from a later version and are skipped. */
 #include "job/dir/dir_priv.h"
 
 #define TREE_MAX (64 * COP_MIB)
@@ -17,7 +17,7 @@ static char *tree_path(const char *job_dir)
 
 static void add_text(struct cop_buf *out, const char *key, const char *value)
 {
-	/* A path may contain any byte. */
+	/* A path may contain any byte, even a newline, which this format cannot hold. */
 	if (*value && !strchr(value, '\n'))
 		cop_buf_printf(out, "%s %s\n", key, value);
 }
@@ -188,7 +188,7 @@ static bool parse_field(
 	return !key_is(key, "host") || parse_host(v, b);
 }
 
-/* Text without an end line is truncated, and the rest is unknown. */
+/* A file without an end line is truncated; we cannot know what is missing. */
 int cop_job_tree_parse(
 	const char *text, size_t len, const char *name, struct cop_job_tree *t, struct cop_err *err)
 {

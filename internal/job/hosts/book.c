@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Address books: "hostname address" lines. A site's book may have thousands of hosts outside the
- * job, so the table holds the job's hosts and the book is read once. A host is found by its full
- * name or, if the job and the book disagree on the domain, by its short name. Nodes that share a
- * host name are listed as "name:port". */
+/* Address books: "hostname address" lines. A site's book may contain thousands of hosts outside the
+ * job, so we put the job's hosts in a table and read the book once. A host is found by its full
+ * name or, if job and book disagree about the domain, by its short name. Nodes that share a host
+ * name are listed as "name:port". */
 #include <ctype.h>
 
 #include "job/hosts/hosts_priv.h"
 
-#define NAMED_MAX 8 /* missing hosts listed by name */
+#define NAMED_MAX 8 /* how many missing hosts an error names */
 
 struct book {
 	const struct cop_job_hosts *hosts;
 	char **address;
-	unsigned *line;               /* line number of each host's address, 0: none yet */
-	bool *by_short;               /* found only by its short name */
-	struct cop_job_map exact;     /* name to rank; name and port to rank */
+	unsigned *line;               /* line number of each host's address; 0: none yet */
+	bool *by_short;               /* we found it only by its short name */
+	struct cop_job_map exact;     /* name to rank, and name and port to rank */
 	struct cop_job_map brief;     /* short name to rank */
 	bool *shared;                 /* another host has the same name */
 	bool *vague;                  /* another host has the same short name */
-	struct cop_job_column column; /* for a raw table */
+	struct cop_job_column column; /* for raw tables */
 	bool found_column, is_table;
 };
 
@@ -29,7 +29,7 @@ static size_t short_len(const char *name, size_t len)
 	return dot ? (size_t)(dot - name) : len;
 }
 
-/* An address has no short form, although an IPv4 address contains dots. */
+/* An address has no short form, even though an IPv4 address contains dots. */
 static bool has_short(const char *name, size_t len)
 {
 	if (memchr(name, ':', len))
@@ -40,7 +40,7 @@ static bool has_short(const char *name, size_t len)
 	return false;
 }
 
-/* Port 0 means "no port given" in the exact table. */
+/* In the exact table, port 0 means that no port was given. */
 static int book_init(struct book *b)
 {
 	uint32_t count = b->hosts->count;
@@ -79,7 +79,7 @@ static void book_fini(struct book *b)
 	cop_job_map_fini(&b->brief);
 }
 
-/* The host of a line's name, or COP_JOB_ABSENT. */
+/* The host that a name in the book refers to, or COP_JOB_ABSENT. */
 static uint32_t find_host(
 	const struct book *b, const char *name, size_t len, uint16_t port, bool *by_short)
 {
@@ -92,11 +92,11 @@ static uint32_t find_host(
 	i = cop_job_map_get(&b->brief, name, short_len(name, len), 0);
 	if (i == COP_JOB_ABSENT || b->vague[i] || b->shared[i])
 		return COP_JOB_ABSENT;
-	/* n1.a is not n1.b: only a short name may match a full one. */
+	/* n1.a is not n1.b: a full name may match only a short one. */
 	return memchr(name, '.', len) && strchr(b->hosts->host[i].name, '.') ? COP_JOB_ABSENT : i;
 }
 
-/* Stores the address of a host. Two addresses for one name are ambiguous. */
+/* Stores the address of a host. A second, different address for the same name is ambiguous. */
 static int keep_address(struct book *b, uint32_t i, bool by_short, const char *address, size_t len,
 	unsigned line, struct cop_err *err)
 {
@@ -118,7 +118,7 @@ static int keep_address(struct book *b, uint32_t i, bool by_short, const char *a
 	return 0;
 }
 
-/* Splits "name address" in two; false unless there are two well-formed words. */
+/* Splits "name address"; returns false unless there are exactly two well-formed words. */
 static bool split_line(
 	const char *text, size_t len, size_t *name_len, const char **address, size_t *address_len)
 {
@@ -134,8 +134,8 @@ static bool split_line(
 	return cop_job_address_ok(*address, *address_len);
 }
 
-/* A row of a raw table: "name | address | NA". A host without an address on the network counts as
- * missing. */
+/* Splits a row of a raw table: "name | address | NA". A host without an address on our network
+ * counts as missing. */
 static bool cut_row(struct book *b, const char *text, size_t len, size_t *name_len,
 	const char **address, size_t *address_len)
 {
@@ -150,7 +150,7 @@ static bool cut_row(struct book *b, const char *text, size_t len, size_t *name_l
 	return true;
 }
 
-/* Finds the host at the start of a line; an IPv6 address has several spellings. */
+/* Finds the host that a line begins with; an IPv6 address may be spelled in several ways. */
 static int find_word(
 	const struct book *b, const char *text, size_t len, uint32_t *rank, bool *by_short)
 {
@@ -215,7 +215,7 @@ static int refuse_missing(const struct book *b, struct cop_err *err)
 	return missing ? -ENOENT : 0;
 }
 
-/* The header of a raw table is its first line, a comment. */
+/* The header of a raw table is a comment in its first line. */
 static void find_header(struct book *b, const char *text, size_t len)
 {
 	const char *end = memchr(text, '\n', len);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads the host list from --hosts or from the scheduler. */
+/* Gets the host list from --hosts or the scheduler. */
 #include <ctype.h>
 #include <sys/stat.h>
 
 #include "base/base/grow.h"
 #include "job/hosts/hosts_priv.h"
 
-#define SHARED_MAX 16 /* maximum number of a job's nodes per machine with ports of their own */
-/* Steps of one job run concurrently, as do jobs with close numbers. Odd, so all ports are used. */
+#define SHARED_MAX 16 /* nodes of a job on one machine that get distinct ports */
+/* Steps of one job run concurrently, as do jobs with close numbers. The distance is odd so that all
+ * ports get used. */
 #define STEPS_APART 61
-/* Below this port only root can listen; slots end here. */
+/* Only root can listen on ports below this; slots end here. */
 #define SLOTS_END 1024
 #define COMPONENTS_MAX 128 /* Slurm's own limit */
 
@@ -42,7 +43,7 @@ int cop_job_builder_add(struct cop_job_builder *b, const char *name, size_t len,
 }
 
 /* Machine files of MPI launchers: "host:4" means four slots (MPICH); "host slots=4" (Open MPI) and
- * "host:4 ifname=ib0" have settings that are ignored here. */
+ * "host:4 ifname=ib0" contain settings, which we ignore. */
 static size_t without_settings(const char *text, size_t len)
 {
 	size_t name = 0;
@@ -94,7 +95,8 @@ static int add_line(struct cop_job_builder *b, const char *text, size_t len, uin
 	return 0;
 }
 
-/* line: the line number of each host; NULL for a LIST, where its position is reported. */
+/* line holds the line number of each host; NULL for a LIST, where we report positions in the
+ * list. */
 static int refuse_double(const struct cop_job_host *h, uint32_t first, uint32_t second,
 	const unsigned *line, struct cop_err *err)
 {
@@ -124,7 +126,7 @@ static int check_doubles(const struct cop_job_hosts *h, const unsigned *line, st
 	return rc;
 }
 
-/* Keeps the first entry of each host, in order. */
+/* Keeps only the first entry for each host, in order. */
 static int drop_doubles(struct cop_job_hosts *h, struct cop_err *err)
 {
 	struct cop_job_map map;
@@ -147,7 +149,7 @@ static int drop_doubles(struct cop_job_hosts *h, struct cop_err *err)
 	return 0;
 }
 
-/* A host with 200 slots is listed 200 times in a row, which must not count against the limit. */
+/* A host with 200 slots is listed 200 times in a row; that must not count against the limit. */
 static void drop_repeated(struct cop_job_hosts *h)
 {
 	struct cop_job_host *last = &h->host[h->count - 1];
@@ -210,7 +212,7 @@ static int load_list(
 	return rc ? rc : check_doubles(&b->hosts, NULL, err);
 }
 
-/* Returns the list with its origin, or prefixes the error's sentence with the origin. */
+/* Returns the list with its origin or, on failure, prefixes the message with the origin. */
 static int finish_list(struct cop_job_builder *b, int rc, const char *origin,
 	const struct cop_err *why, struct cop_job_hosts *out, struct cop_err *err)
 {
@@ -227,7 +229,8 @@ static int finish_list(struct cop_job_builder *b, int rc, const char *origin,
 		err, -rc, "%s: %s", origin, why->code ? why->text : "no memory for the host list");
 }
 
-/* A LIST never contains a slash; a folder with a host's name is not a host file. */
+/* A LIST never contains a slash. A directory that happens to have a host's name is not a host
+ * file. */
 static bool is_file(const char *text)
 {
 	struct stat st;
@@ -252,7 +255,7 @@ int cop_job_hosts_load(
 	return finish_list(&b, rc, origin, &why, out, err);
 }
 
-/* Concurrent jobs have close numbers, so these are not hashed. PBS numbers the parts of an array
+/* Concurrent jobs have close numbers, so we do not hash them. PBS numbers the tasks of an array
  * "12[3].server". */
 static uint64_t job_number(void)
 {
@@ -272,7 +275,8 @@ static uint64_t job_number(void)
 	return number;
 }
 
-/* Slurm numbers batch scripts, interactive shells etc. from the top of 32 bits. */
+/* Slurm numbers batch scripts, interactive shells and the like from the top of the 32-bit range;
+ * they are not steps. */
 bool cop_job_slurm_step(uint64_t *step)
 {
 	const char *text = getenv("SLURM_STEP_ID");
@@ -280,8 +284,8 @@ bool cop_job_slurm_step(uint64_t *step)
 	return text && *text && !cop_parse_u64(text, step) && *step < UINT32_MAX - 16;
 }
 
-/* Nodes that share a machine are few and close together in the list. The second port is the first
- * port of a job with a distant number. */
+/* Nodes that share a machine are few and close together in the list. The second port is what a job
+ * with a distant number would use first. */
 static void choose_ports(struct cop_job_hosts *h, uint64_t number)
 {
 	for (uint32_t i = 0; i < h->count; i++) {
@@ -299,13 +303,13 @@ static void choose_ports(struct cop_job_hosts *h, uint64_t number)
 	}
 }
 
-/* The launcher indicates several nodes, but no list has the other hosts. Each would become a
- * separate tree and load the storage. */
+/* The launcher indicates several nodes, but we have no list of the other hosts. Each node would
+ * become a tree of its own and load the storage. */
 static int refuse_alone(struct cop_err *err)
 {
 	static const struct {
 		const char *name;
-		uint64_t most; /* for a single process */
+		uint64_t most; /* largest value with a single process */
 	} tells[] = {{"PMI_SIZE", 1}, {"OMPI_COMM_WORLD_SIZE", 1}, {"FLUX_JOB_SIZE", 1},
 		{"PMI_RANK", 0}, {"PMIX_RANK", 0}, {"PALS_NODEID", 0}, {"FLUX_TASK_RANK", 0},
 		{"SLURM_NODEID", 0}};
@@ -333,7 +337,7 @@ unsigned cop_job_slurm_components(void)
 										    : 1;
 }
 
-/* The hosts of all components of a heterogeneous job, which may overlap. */
+/* Loads the hosts of all components of a heterogeneous job; components may overlap. */
 static int load_components(
 	unsigned n, uint16_t default_port, struct cop_job_builder *b, struct cop_err *err)
 {

@@ -170,7 +170,7 @@ static void what_only_looks_like_ipv6_is_refused(void **state)
 	assert_refused(load("n1:7720:7721"), EINVAL, "is not an address of IPv6");
 }
 
-/* On several interfaces it would mean several machines. */
+/* It would mean a different machine on each interface. */
 static void a_link_local_address_is_refused_with_the_way_out(void **state)
 {
 	(void)state;
@@ -271,7 +271,7 @@ static void without_a_scheduler_there_are_no_hosts(void **state)
 	assert_int_equal(hosts.count, 0);
 }
 
-/* Each would be a tree of its own. */
+/* Each process would become a tree of its own. */
 static void one_of_several_without_a_list_is_refused(void **state)
 {
 	static const char *const tells[][2] = {{"PMI_SIZE", "2"}, {"OMPI_COMM_WORLD_SIZE", "64"},
@@ -388,8 +388,7 @@ static void assert_address(uint32_t i, const char *want)
 	assert_string_equal(cop_ip_print(&hosts.host[i].address, text), want);
 }
 
-/* The name service is left to decide where Slurm gives no address, or where several slurmd run on
- * one machine. */
+/* The name service decides where Slurm gives no address, or several slurmd run on one machine. */
 static void the_addresses_of_slurms_nodes_come_from_slurm(void **state)
 {
 	char more[80], conf[400];
@@ -425,7 +424,7 @@ static void the_addresses_of_slurms_nodes_come_from_slurm(void **state)
 	unlink(more);
 }
 
-/* An Include may name anything; a fifo that nobody writes to would be waited for. */
+/* An Include may name anything; opening a fifo without a writer would block. */
 static void a_fifo_in_slurm_conf_is_passed_over(void **state)
 {
 	char fifo[80], conf[200];

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* LISTs of hosts: n[1-4,7],login,x[001-010]y[0-1]:7721,fd77::1,[fd77::2]:7721
  *
- * An item alternates literals and brackets and expands to all combinations, with the last
- * bracket varying fastest. The first pass checks it and multiplies the counts, which rejects
- * n[0-999999999] before any allocation; the second writes the names. As in Slurm, the first
- * number of a range determines the zero-padded width. */
+ * An item alternates literals and brackets, and expands to all combinations, the last bracket
+ * varying fastest. A first pass checks the item and multiplies the counts, which rejects
+ * n[0-999999999] before anything is allocated; a second pass writes the names. As in Slurm, the
+ * first number of a range sets the zero-padded width. */
 #include <ctype.h>
 
 #include "job/hosts/hosts_priv.h"
 
 #define MAX_BRACKETS 8
-#define MAX_DIGITS 18 /* fits 64 bits without overflow in additions */
+#define MAX_DIGITS 18 /* fits in 64 bits, and so do sums */
 
 struct range {
 	uint64_t first, last;
 	int width;
 };
 
-/* The item being expanded, and the name so far. */
+/* The item being expanded, and the name built so far. */
 struct item {
 	const char *end;
 	struct cop_job_builder *b;
@@ -45,8 +45,8 @@ static bool read_number(const char **p, const char *end, uint64_t *out, int *dig
 	return *digits > 0;
 }
 
-/* Reads one range and the following comma or bracket. Returns 1 if more follow in this bracket, 0
- * after the last one. */
+/* Reads a range and the comma or bracket after it. Returns 1 if more ranges follow in this bracket,
+ * else 0. */
 static int read_range(const char **p, const char *end, struct range *r)
 {
 	int digits;
@@ -65,7 +65,7 @@ static int read_range(const char **p, const char *end, struct range *r)
 	return (*p)[-1] == ',' ? 1 : (*p)[-1] == ']' ? 0 : -EINVAL;
 }
 
-/* Counts the numbers of a bracket; *p is after '[' and advances past ']'. */
+/* Counts the numbers in a bracket. *p is just past '[' and advances past ']'. */
 static int count_bracket(const char **p, const char *end, uint64_t *count)
 {
 	struct range r;
@@ -88,7 +88,7 @@ static bool is_literal(char c)
 	return isalnum((unsigned char)c) || c == '.' || c == '-' || c == '_' || c == ':';
 }
 
-/* Checks the whole item (without its port) and counts its names. */
+/* Checks an item (without its port) and counts its names. */
 static int count_item(const char *item, const char *end, uint64_t *count, struct cop_err *err)
 {
 	const char *p = item;
@@ -139,7 +139,7 @@ static int put_bracket(struct item *it, const char *p, size_t len)
 	return rc;
 }
 
-/* Writes all names that the rest of the item, from p, generates with the prefix so far. */
+/* Writes all names that consist of the prefix so far and an expansion of the item from p on. */
 static int put_names(struct item *it, const char *p, size_t len)
 {
 	while (p < it->end && *p != '[') {
@@ -171,8 +171,8 @@ static int read_port(const char *p, const char *end, uint16_t *port)
 	return 0;
 }
 
-/* The end of "[fd77::1]" in "[fd77::1]:7720"; NULL if the text does not start with one. "[1-4]" is
- * a range. */
+/* Where "[fd77::1]" ends in "[fd77::1]:7720"; NULL if text does not start with a bracketed address.
+ * "[1-4]" is a range. */
 static const char *six_in_brackets(const char *text, const char *end)
 {
 	const char *close =
@@ -181,7 +181,7 @@ static const char *six_in_brackets(const char *text, const char *end)
 	return close && memchr(text, ':', (size_t)(close - text)) ? close + 1 : NULL;
 }
 
-/* Two colons indicate an address without a port. */
+/* Two colons mean an address without a port. */
 static bool has_two_colons(const char *text, const char *end)
 {
 	const char *colon = memchr(text, ':', (size_t)(end - text));
@@ -189,7 +189,7 @@ static bool has_two_colons(const char *text, const char *end)
 	return colon && memchr(colon + 1, ':', (size_t)(end - colon - 1));
 }
 
-/* Refuses text that resembles an IPv6 address but is not a valid host address. */
+/* Refuses text that looks like an IPv6 address but is not a valid host address. */
 static int check_six(
 	const char *text, const char *end, const struct cop_job_word *w, struct cop_err *err)
 {
@@ -221,7 +221,7 @@ int cop_job_split_port(const char *text, size_t len, uint16_t default_port,
 	return six ? check_six(text, end, out, err) : 0;
 }
 
-/* Checks an item, finds its parts and counts its names. */
+/* Checks an item, splits it and counts its names. */
 static int measure_item(const char *text, size_t len, uint16_t default_port,
 	struct cop_job_word *word, uint64_t *count, struct cop_err *err)
 {
@@ -257,7 +257,7 @@ static int expand_item(const char *text, size_t len, uint16_t default_port,
 		  : 0;
 }
 
-/* The end of the item: a comma outside brackets. */
+/* Returns the end of the item: the first comma outside brackets. */
 static const char *item_end(const char *p, const char *end)
 {
 	bool inside = false;
@@ -267,7 +267,7 @@ static const char *item_end(const char *p, const char *end)
 	return p;
 }
 
-/* Splits off the first item, trimmed; true if more follow. */
+/* Splits off the first item and trims it; returns whether more follow. */
 static bool cut_item(const char **p, const char *end, const char **item, size_t *len)
 {
 	const char *stop = item_end(*p, end), *first = *p, *last = stop;

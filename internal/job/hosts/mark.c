@@ -17,8 +17,8 @@ bool cop_job_mark(char mark[COP_JOB_MARK_SIZE])
 	return mark[0];
 }
 
-/* Slurm, PBS and OAR number each part of an array as a separate job; LSF, Grid Engine and Fujitsu's
- * TCS do not. Processes of `flux run` in an allocation have job numbers of their own there, but
+/* Slurm, PBS and OAR number each task of an array as a job of its own; LSF, Grid Engine and
+ * Fujitsu's TCS do not. Processes of `flux run` in an allocation have their own job numbers, but
  * belong to the allocation. */
 static const struct {
 	const char *name, *part;
@@ -41,7 +41,7 @@ uint64_t cop_job_identity(char label[COP_JOB_MARK_SIZE])
 		char text[2 * COP_JOB_MARK_SIZE];
 		int len;
 
-		/* Other programs have a variable JOB_ID, too. */
+		/* Other programs set a variable JOB_ID, too. */
 		if (!*id || (strcmp(jobs[i].name, "JOB_ID") == 0 && !*part))
 			continue;
 		len = snprintf(text, sizeof(text), "%s=%.100s%s%.100s", jobs[i].name, id,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds this machine in the host list. Names are compared as text, addresses with those of the
- * interfaces. Only if both fail is the name service queried, and only for names that contain this
+/* Finds this machine in the host list. We compare names as text, and addresses with those of our
+ * interfaces. Only if both fail do we ask the name service, and only about names that contain this
  * machine's own: "n1-hsn" is n1 on the fast network. */
 #include <ctype.h>
 #include <ifaddrs.h>
@@ -9,7 +9,7 @@
 #include "job/hosts/hosts_priv.h"
 #include "base/log/log.h"
 
-#define NAMES_ASKED 16u /* a look-up may take seconds */
+#define NAMES_ASKED 16u /* a lookup may take seconds */
 
 struct machine {
 	char name[COP_JOB_NAME_MAX + 3];
@@ -31,7 +31,7 @@ static bool is_local_address(const struct machine *m, const struct cop_ip *addre
 {
 	struct cop_ip own;
 
-	/* All of 127.0.0.0/8 is this machine, although the interface lists one address. */
+	/* All of 127.0.0.0/8 is this machine, although the interface lists only one address. */
 	if (cop_ip_is_loopback(address))
 		return true;
 	for (const struct ifaddrs *i = m->interfaces; i; i = i->ifa_next)
@@ -50,7 +50,7 @@ static bool is_here(const struct machine *m, const char *name)
 	return cop_same_host(name, m->name) || !strcmp(name, "localhost");
 }
 
-/* Returns the number of hosts that are this machine; *rank is the first. */
+/* Returns how many hosts in the list are this machine; *rank is the first of them. */
 static uint32_t find_here(const struct cop_job_hosts *h, const struct machine *m, uint32_t *rank)
 {
 	uint32_t found = 0;
@@ -61,8 +61,8 @@ static uint32_t find_here(const struct cop_job_hosts *h, const struct machine *m
 	return found;
 }
 
-/* Whether it contains this machine's name as a whole word: n1 in "n1-hsn" and "ib0.n1", not in
- * "n10". */
+/* Whether host contains this machine's name as a whole word: n1 is in "n1-hsn" and "ib0.n1", but
+ * not in "n10". */
 static bool holds_own_name(const struct machine *m, const char *host)
 {
 	char own[sizeof(m->name)];
@@ -77,8 +77,8 @@ static bool holds_own_name(const struct machine *m, const char *host)
 	return false;
 }
 
-/* Like find_here, with the name service's addresses of such names. *why: the problem with one of
- * them. */
+/* Like find_here, but with the addresses that the name service has for such names. *why says what
+ * went wrong with one of them. */
 static uint32_t find_by_network(
 	const struct cop_job_hosts *h, const struct machine *m, uint32_t *rank, struct cop_err *why)
 {
@@ -106,12 +106,12 @@ static bool from_scheduler(const struct cop_job_hosts *h)
 				    !strcmp(h->origin, "PBS_NODEFILE"));
 }
 
-/* 1 and *rank if the scheduler gives the rank, 0 if it does not. */
+/* Returns 1 and sets *rank if the scheduler says which rank this is, else 0. */
 static int rank_env(const struct cop_job_hosts *h, uint32_t *rank, struct cop_err *err)
 {
 	static const char *const names[] = {
 		"SLURM_NODEID", "PALS_NODEID", "PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK"};
-	size_t of_nodes = 2; /* the first of them */
+	size_t of_nodes = 2; /* index of the first of these variables */
 
 	for (size_t i = 0; i < (h->of_tasks ? of_nodes : COP_ARRAY_SIZE(names)); i++) {
 		const char *text = getenv(names[i]);
@@ -134,8 +134,8 @@ static int rank_env(const struct cop_job_hosts *h, uint32_t *rank, struct cop_er
 	return 0;
 }
 
-/* A job step on some of the job's nodes renumbers them from 0, so the number may mean another host.
- * If the list identifies this host unambiguously, the list takes precedence. */
+/* A job step on some of the job's nodes renumbers them from 0, so the number may refer to another
+ * host. If the list identifies this host unambiguously, we believe the list. */
 static void check_against_list(
 	const struct cop_job_hosts *h, const struct machine *m, uint32_t *rank)
 {
@@ -148,7 +148,7 @@ static void check_against_list(
 	*rank = here;
 }
 
-/* A file that does not exist is interpreted as a host name. */
+/* A file that does not exist is taken for a host name. */
 static const char *taken_for_a_host(const struct cop_job_hosts *h)
 {
 	const char *given = h->count == 1 && h->origin && strncmp(h->origin, "--hosts ", 8) == 0
@@ -179,7 +179,7 @@ static int rank_here(
 		found, h->count, h->origin ? h->origin : "the list");
 }
 
-/* Whether the launcher started an earlier task of the same command on this machine. */
+/* Whether the launcher has started an earlier task of the same command on this machine. */
 static bool is_second_task(void)
 {
 	static const char *const names[] = {"SLURM_LOCALID", "PALS_LOCAL_RANKID",
@@ -225,7 +225,7 @@ int cop_job_rank(const struct cop_job_hosts *h, int64_t want, uint32_t *rank, st
 		return cop_err_set(err, EINVAL, "--rank: %" PRId64 " is out of range 0..%u", want,
 			COP_MAX(h->count, 1u) - 1);
 	*rank = want >= 0 ? (uint32_t)want : 0;
-	/* Without a list there is one node. */
+	/* Without a list, there is only one node. */
 	if (want >= 0 || !h->count)
 		return 0;
 	return find_rank(h, rank, err);

@@ -2,13 +2,12 @@
 /* Slurm's addresses of its nodes, which save queries to the name service. There are two local
  * sources:
  *
- * 	SLURM_NODE_ALIASES   "n1:10.0.0.1:host,n2:[fd77::2]:host", in jobs on nodes that were made
- * for them (clouds) slurm.conf "NodeName=n[1-4] NodeAddr=10.0.0.[1-4] ...", with the files that it
- * includes
+ *     SLURM_NODE_ALIASES   "n1:10.0.0.1:host,n2:[fd77::2]:host", in jobs on cloud nodes
+ *     slurm.conf           "NodeName=n[1-4] NodeAddr=10.0.0.[1-4] ...", and files that it includes
  *
- * The controller is not queried, because ten thousand nodes would do so at once. Unrecognized
- * text is skipped, because the names remain. A loopback address is skipped too: several slurmd
- * on one machine share it. */
+ * We do not ask the controller, because ten thousand nodes would do so at once. Unrecognized text
+ * is skipped, because we can still look up the names. A loopback address is skipped too: several
+ * slurmd on one machine share it. */
 #include <fcntl.h>
 #include <strings.h>
 
@@ -17,15 +16,15 @@
 
 #define CONF_MAX (16 * COP_MIB)
 #define INCLUDES_MAX 16 /* files in total */
-/* Nodes in all files; Slurm lists each once. */
+/* Nodes in all files; Slurm lists each node once. */
 #define NAMES_MAX ((uint64_t)COP_JOB_MAX_HOSTS)
 
 struct learning {
 	struct cop_job_hosts *hosts;
 	struct cop_job_map
-		ranks;    /* by name, port 0; the first of adjacent hosts with the same name */
+		ranks;    /* by name, with port 0; the first of adjacent hosts with the same name */
 	unsigned files;   /* read so far */
-	uint64_t names;   /* nodes expanded so far */
+	uint64_t names;   /* node names expanded so far */
 	const char *path; /* the file being read */
 	bool told;
 };
@@ -65,7 +64,7 @@ static void learn_aliases(struct learning *l, const char *text)
 
 /* ---- slurm.conf ---- */
 
-/* Logged once: the name service has the nodes, too. */
+/* Logged only once: we can still get the addresses from the name service. */
 static void leave_out(struct learning *l, const char *path, const char *why)
 {
 	if (!l->told)
@@ -75,8 +74,8 @@ static void leave_out(struct learning *l, const char *path, const char *why)
 	l->told = true;
 }
 
-/* Whether both lists have equally many items and the total stays within the limit. They are only
- * counted: a file may specify any number. */
+/* Whether both lists have the same number of items and the total stays within the limit. We only
+ * count them, because a file may ask for any number. */
 static bool lists_fit(struct learning *l, const char *names, size_t names_len,
 	const char *addresses, size_t addresses_len)
 {
@@ -114,7 +113,7 @@ static void learn_lists(struct learning *l, const char *names, size_t names_len,
 	cop_job_hosts_free(&a.hosts);
 }
 
-/* The text after "Key=" on the line; NULL without it. */
+/* What follows "Key=" on the line; NULL if it is not there. */
 static const char *value_of(const char *line, size_t len, const char *key, size_t *value_len)
 {
 	size_t key_len = strlen(key);
@@ -166,7 +165,7 @@ static void read_line(struct learning *l, const char *path, const char *line, si
 		read_included(l, path, line + 8, len - 8);
 }
 
-/* Opening a fifo for reading would block until its writer opens it. */
+/* Opening a fifo for reading would block until someone opens it for writing. */
 static bool is_file(const char *path)
 {
 	uint64_t size;
@@ -182,7 +181,7 @@ static void read_text(struct learning *l, const char *path, char *text, size_t l
 	struct cop_job_lines lines = {.p = text, .end = text + len};
 	const char *line, *before = l->path;
 
-	/* A backslash continues the line. */
+	/* A backslash at the end of a line continues it. */
 	for (char *p = text; (p = strstr(p, "\\\n"));)
 		p[0] = p[1] = ' ';
 	l->path = path;
@@ -217,7 +216,7 @@ static void read_conf(struct learning *l, const char *path)
 
 uint64_t cop_job_slurm_addresses(struct cop_job_hosts *h)
 {
-	/* In configless mode slurmd stores the configuration in the last two. */
+	/* In configless mode, slurmd keeps the configuration in one of the last two. */
 	static const char *const places[] = {"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf",
 		"/var/spool/slurmd/conf-cache/slurm.conf"};
 	struct learning l = {.hosts = h};

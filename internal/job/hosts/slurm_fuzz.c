@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the first line of the input says in SLURM_NODE_ALIASES, and the rest in slurm.conf. */
+/* The first line of the input goes to SLURM_NODE_ALIASES, the rest to slurm.conf. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How much of a slurm.conf is read, whatever is in it. */
+/* Limits how much of a slurm.conf is read, whatever it contains. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -10,7 +10,7 @@
 
 #include "job/hosts/hosts_priv.h"
 
-/* Cell n of a line, trimmed; false if there is none. */
+/* Finds cell n of a line, trimmed; false if there is none. */
 static bool next_cell(const char *text, size_t len, unsigned n, const char **out, size_t *out_len)
 {
 	const char *end = text + len, *bar;
@@ -34,7 +34,7 @@ static bool cell_is(const char *text, size_t len, const char *word)
 	return strlen(word) == len && memcmp(text, word, len) == 0;
 }
 
-/* The number at the end of "cxi1"; false if there is none. */
+/* Parses the number at the end of "cxi1"; false if there is none. */
 static bool own_number(const char *network, unsigned *number)
 {
 	size_t len = strlen(network), at = len;
@@ -50,7 +50,7 @@ static bool own_number(const char *network, unsigned *number)
 
 bool cop_job_column_find(struct cop_job_column *c, const char *text, size_t len)
 {
-	bool header = !memchr(text, ':', len); /* otherwise these are addresses */
+	bool header = !memchr(text, ':', len); /* otherwise the cells hold addresses */
 	const char *name;
 	size_t name_len;
 	unsigned number;
@@ -64,7 +64,7 @@ bool cop_job_column_find(struct cop_job_column *c, const char *text, size_t len)
 			c->at = n;
 			return true;
 		}
-		/* The row of a host without networks reveals no columns. */
+		/* The row of a host without any network tells us nothing about the columns. */
 		if (header && cell_is(name, name_len, "NA"))
 			return false;
 	}
@@ -113,7 +113,7 @@ static void add_label(
 
 /* ---- writing ---- */
 
-/* The next "NAME ADDRESS\n"; false at the end or for anything else. */
+/* Parses the next "NAME ADDRESS\n"; false at the end, or if it is malformed. */
 static bool next_network(const char **text, char name[COP_JOB_NETWORK_MAX], const char **address,
 	size_t *address_len)
 {
@@ -169,7 +169,7 @@ static void collect_columns(struct columns *c, const char *text)
 	}
 }
 
-/* cxi2 before cxi10. */
+/* Sorts cxi2 before cxi10. */
 static int by_name(const void *a, const void *b)
 {
 	return strverscmp(a, b);
@@ -266,7 +266,7 @@ static char *read_row(const char *text, size_t len, const char *label, const str
 	return NULL;
 }
 
-/* Rows are in the order of the hosts. */
+/* The rows are in the order of the hosts. */
 static void read_rows(
 	const char *text, const struct cop_job_hosts *hosts, const bool *shared, char **networks)
 {

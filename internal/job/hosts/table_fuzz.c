@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes, as the address table in the job directory and as a node's report of its networks: what
- * is read from one is valid in the other. */
+/* Feeds arbitrary bytes as the address table in the job directory and as a node's report of its
+ * networks. Whatever one parser accepts must be valid for the other. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

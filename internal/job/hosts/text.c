@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines of small text files, and a map from text to number. The map uses open addressing and is
- * allocated at its final size. base/htab.h is unsuitable: a name has no struct that could contain a
- * link, and some names occur twice in the map. */
+/* Lines of small text files, and a map from text to numbers. The map uses open addressing and is
+ * allocated at its final size. base/htab.h does not fit: there is no struct per name that could
+ * embed a link, and some names are in the map twice. */
 #include <ctype.h>
 
 #include "job/hosts/hosts_priv.h"
 
 struct cop_job_slot {
-	const char *key; /* NULL: free */
+	const char *key; /* NULL: free slot */
 	size_t len;
 	uint32_t value;
 	uint16_t port;
@@ -30,7 +30,7 @@ void cop_job_map_fini(struct cop_job_map *m)
 	*m = (struct cop_job_map){0};
 }
 
-/* The slot of the key, or the free one for it: at least half are free. */
+/* The slot that holds the key, or a free slot for it; at least half are free. */
 static struct cop_job_slot *find_slot(
 	const struct cop_job_map *m, const char *key, size_t len, uint16_t port)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the owner of a port in proc(5): /proc/net/tcp lists the socket and its user; the owner is
- * the process with this socket open. The descriptors of other users' processes are not visible. */
+/* Finds the owner of a port with proc(5): /proc/net/tcp lists the socket and its user, and the
+ * owner is the process that has this socket open. We cannot see the descriptors of other users'
+ * processes. */
 #include <ctype.h>
 #include <dirent.h>
 
@@ -13,7 +14,7 @@ struct listener {
 	unsigned uid;
 };
 
-/* An address as printed by the kernel: 32-bit words in hexadecimal, in host byte order. */
+/* Parses an address as the kernel prints it: 32-bit words in hexadecimal, in host byte order. */
 static bool read_address(const char *text, struct cop_ip *out)
 {
 	struct in_addr word[4];
@@ -33,7 +34,7 @@ static bool read_address(const char *text, struct cop_ip *out)
 	return true;
 }
 
-/* Whether a socket at this address conflicts with one at want; none: all addresses. */
+/* Whether a socket at this address blocks one at want; want is all zeros for any address. */
 static bool in_the_way(const char *address, const struct cop_ip *want)
 {
 	bool all = strspn(address, "0") == strlen(address);

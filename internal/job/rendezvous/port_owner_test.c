@@ -12,7 +12,7 @@
 
 static char owner[200], me[64];
 
-/* As the kernel calls it: an emulator has a name of its own. */
+/* The process name as the kernel has it: under an emulator it is the emulator's. */
 static void name_this_process(void)
 {
 	char comm[32] = "";
@@ -58,7 +58,7 @@ static void the_process_that_listens_is_named(void **state)
 	name_this_process();
 	assert_true(is_owned("127.0.0.77", port));
 	assert_string_equal(owner, me);
-	/* A name means every address. */
+	/* A host name covers all addresses. */
 	assert_true(is_owned("localhost", port));
 	assert_string_equal(owner, me);
 	assert_false(is_owned("127.0.0.78", port));

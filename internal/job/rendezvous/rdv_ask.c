@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The requesting side. An ask is retried, with pauses, until its deadline: the other node may start
- * later, have no free connection, or not be in the name service yet. */
+/* The requesting side. We retry an ask, with pauses, until its deadline: the other node may start
+ * later, have no free connection, or not be known to the name service yet. */
 #include <sys/socket.h>
 
 #include "job/rendezvous/rdv_priv.h"
@@ -18,8 +18,8 @@ static bool is_connected(const struct rdv_ask *a)
 	return is_open(a) && (a->step == RDV_SENDS || a->step == RDV_RECEIVES);
 }
 
-/* The other side may have accepted the connection already. It still receives the ask, or it would
- * count this node as an unverified peer. */
+/* The other side may have accepted the connection already. We still send it the ask, because
+ * otherwise it would count this node as an unverified peer. */
 static void close_ask(struct cop_rendezvous *r, struct rdv_ask *a)
 {
 	if (!is_open(a))
@@ -56,8 +56,8 @@ static void give_up(struct cop_rendezvous *r, struct rdv_ask *a)
 	cop_rdv_ask_end(r, a, NULL, why);
 }
 
-/* This attempt failed. The ask moves to the end of the queue, behind those that wait for a free
- * connection. A missing listener at the second port is not logged. */
+/* This attempt failed. Moves the ask to the end of the queue, behind those that wait for a free
+ * connection. Does not log that nothing listens at the second port. */
 static void retry_ask(
 	struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms, const char *problem)
 {
@@ -80,8 +80,8 @@ static void retry_ask(
 		a->patience_ms = COP_MIN(a->patience_ms * 2, (uint32_t)RDV_CONNECTION_MS);
 }
 
-/* If the local host is an address, asks are sent from it: many nodes on one machine (127.0.0.x)
- * then look like separate machines. */
+/* If the local host is given as an address, we send asks from it, so that many nodes on one machine
+ * (127.0.0.x) look like separate machines. */
 static int open_socket(const struct cop_rendezvous *r, int family)
 {
 	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1, rc;
@@ -91,8 +91,8 @@ static int open_socket(const struct cop_rendezvous *r, int family)
 
 	if (fd < 0)
 		return -errno;
-	/* The port is chosen at connect, when the other end is known, which allows many more
-	 * connections. */
+	/* Leaves the choice of port until connect, when the other end is known; this allows many
+	 * more connections. */
 	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
 	if (bound && bind(fd, (const struct sockaddr *)&self, len)) {
 		rc = -errno;
@@ -102,7 +102,7 @@ static int open_socket(const struct cop_rendezvous *r, int family)
 	return fd;
 }
 
-/* If the connection is not established yet, the ask is sent later. */
+/* If the connection is not established yet, sends the ask later. */
 static void send_ask(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms)
 {
 	ssize_t n =
@@ -159,8 +159,8 @@ static void finish_connect(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t
 		a->step = RDV_SENDS;
 }
 
-/* Another program on the port is harmless. A reply in the protocol without proof is an attempt to
- * impersonate a node. */
+/* Another program on the port is harmless. But a reply that speaks the protocol without proof is an
+ * attempt to impersonate a node. */
 static void refuse_answer(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t now_ms, int rc)
 {
 	if (rc == -EACCES)
@@ -237,8 +237,8 @@ static void continue_ask(struct cop_rendezvous *r, struct rdv_ask *a, uint64_t n
 	}
 }
 
-/* Each branch is the last use of the ask, which may be freed there. An expired deadline ends the
- * ask in any state after the first attempt; an answer that has already arrived still counts. */
+/* Each branch makes the last use of the ask, which may be freed there. An expired deadline ends the
+ * ask in any state after the first attempt, but an answer that has already arrived still counts. */
 void cop_rdv_step(struct cop_rendezvous *r, struct rdv_ask *a, short events, uint64_t now_ms)
 {
 	bool may_try = a->step == RDV_WAITS && now_ms >= a->next_ms && r->open_asks < RDV_OPEN_MAX;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Encodes and decodes the two messages of the rendezvous. Pure except for the nonces. */
+/* Encodes and decodes the two messages of the rendezvous. No side effects, except that nonces are
+ * random. */
 #include <sodium.h>
 #include <sys/random.h>
 
@@ -9,7 +10,7 @@ enum { KIND_ASK = 1, KIND_ANSWER = 2 };
 
 static const uint8_t magic[5] = {'C', 'O', 'P', 'R', 2};
 
-/* The bytes covered by a tag. All fields except the last have a fixed length or a terminator:
+/* The bytes that a tag covers. All fields but the last have a fixed length or a terminator, so
  * distinct messages have distinct bytes. */
 struct tagged {
 	uint8_t kind;
@@ -47,7 +48,7 @@ static void tag_answer(const struct rdv_key *key, const char *identity, const ui
 	make_tag(key, &t, identity, address, len, out);
 }
 
-/* Fills in everything but the tag. Returns the length of the address or -errno. */
+/* Fills in everything but the tag. Returns the length of the address, or -errno. */
 static int fill_message(uint8_t *out, uint8_t kind, const char *address)
 {
 	size_t len = strlen(address);
@@ -62,8 +63,8 @@ static int fill_message(uint8_t *out, uint8_t kind, const char *address)
 	return getrandom(out + RDV_HEAD, RDV_NONCE, 0) == RDV_NONCE ? (int)len : -EIO;
 }
 
-/* Checks the part of the head that has arrived: the first bytes already reveal an unverified peer.
- * Returns the message's length once complete, or 0. */
+/* Checks as much of the header as has arrived, because its first bytes already give away an
+ * unverified peer. Returns the length of the message once it is complete, or 0. */
 static int check_form(const uint8_t *data, size_t len, uint8_t kind)
 {
 	uint8_t want[RDV_HEAD] = {0};
@@ -79,7 +80,7 @@ static int check_form(const uint8_t *data, size_t len, uint8_t kind)
 	return len > whole ? -EBADMSG : len < whole ? 0 : (int)len;
 }
 
-/* Checks the tag in the message, then takes the address. */
+/* Checks the message's tag, then copies its address. */
 static int parse_address(const uint8_t *data, int len, const uint8_t want[RDV_MAC],
 	char address[COP_JOB_ADDRESS_MAX + 1])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who is counted as an intruder, and who never is. */
+/* Which peers are counted as unverified, and which never are. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -51,7 +51,7 @@ static struct cop_rendezvous *start(const char *name, uint16_t port)
 	return r;
 }
 
-/* Sends this and closes. Returns how many bytes came back, once the other side has closed too. */
+/* Sends data and closes. Returns how many bytes came back once the other side has closed too. */
 static ssize_t speaks(const struct cop_rendezvous *r, const void *data, size_t len)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(cop_rendezvous_port(r))};
@@ -121,8 +121,8 @@ static void found(void *arg, const char *address, bool lives, const char *why)
 	atomic_fetch_add((_Atomic unsigned *)arg, 1);
 }
 
-/* The other side may have the connection before its asker knows, and the asker may end or time out
- * at any moment. */
+/* The other side may accept the connection before the asker knows, and the asker may end or time
+ * out at any moment. */
 static void an_asker_that_gives_up_is_not_unverified(void **state)
 {
 	struct cop_rendezvous *r = start("127.0.0.41", 0), *asker;

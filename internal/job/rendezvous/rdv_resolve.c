@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The resolver: one thread that queries the name service sequentially. */
+/* The resolver: one thread that looks up names one after another. */
 #include "base/log/log.h"
 #include "job/rendezvous/rdv_priv.h"
 
-#define STOP_MS 1000 /* for a running look-up */
+#define STOP_MS 1000 /* how long we wait for a running lookup */
 
 void cop_rdv_lookup_free(struct rdv_lookup *l)
 {
@@ -18,7 +18,7 @@ static void look_up(struct rdv_lookup *l)
 	l->verdict = cop_host_address(l->name, &l->found, &l->problem);
 }
 
-/* The next name, or NULL when the rendezvous stops. */
+/* Returns the next name, or NULL when the rendezvous stops. */
 static struct rdv_lookup *next_lookup(struct cop_rendezvous *r)
 {
 	struct rdv_lookup *l = NULL;
@@ -107,14 +107,14 @@ void cop_rdv_resolve_drop(struct cop_rendezvous *r, struct rdv_ask *a)
 	pthread_mutex_lock(&r->lock);
 	l->ask = NULL;
 	if (l == r->resolver.running)
-		l = NULL; /* the resolver frees it */
+		l = NULL; /* the resolver will free it */
 	else
 		cop_list_remove(&l->link);
 	pthread_mutex_unlock(&r->lock);
 	cop_rdv_lookup_free(l);
 }
 
-/* Hands the rendezvous over to the resolver unless that has just ended. */
+/* Leaves the rendezvous to the resolver to free, unless the resolver has just ended. */
 static bool leave(struct cop_rendezvous *r)
 {
 	char host[COP_JOB_LABEL_SIZE] = "";
@@ -131,7 +131,7 @@ static bool leave(struct cop_rendezvous *r)
 	return !left;
 }
 
-/* A look-up cannot be interrupted, and may outlast the time limit of a node's end. */
+/* A lookup cannot be interrupted, and may take longer than a node is allowed to take to exit. */
 bool cop_rdv_resolve_stop(struct cop_rendezvous *r)
 {
 	if (!r->resolver.started)

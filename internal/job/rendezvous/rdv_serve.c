@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The answering side: reads one ask, writes one answer, closes. A connection that does not prove
- * the secret within RDV_CONNECTION_MS, or before its slot is needed for another, is closed without
- * a reply and counted. A node sends its whole ask immediately, so unverified peers cannot block it
- * by occupying all slots. */
+/* The answering side: reads one ask, writes one answer, closes the connection. If a peer does not
+ * prove the secret within RDV_CONNECTION_MS, or before its slot is needed for another, its
+ * connection is closed without a reply and counted. A node sends its whole ask at once, so
+ * unverified peers cannot block it by occupying all slots. */
 #include <sys/socket.h>
 
 #include "job/rendezvous/rdv_priv.h"
@@ -16,21 +16,21 @@ static void hang_up(struct rdv_conn *c)
 	c->fd = -1;
 }
 
-/* Reports before it closes: a peer that saw the close also sees the count. */
+/* Reports before closing, so that a peer that sees the close also sees the count. */
 static void refuse_asker(struct cop_rendezvous *r, struct rdv_conn *c, int rc)
 {
 	cop_rdv_refused(r, "ask", &c->from, rc);
 	hang_up(c);
 }
 
-/* It timed out, or closed. */
+/* Why a peer is refused that timed out or closed the connection before its whole ask arrived. */
 static int unfinished_error(const struct rdv_conn *c)
 {
 	return c->in_len ? -EBADMSG : -ETIMEDOUT;
 }
 
-/* A free slot, else that of the connection that has been silent longest; NULL: all are being
- * answered. */
+/* Returns a free slot, else that of the connection that has been silent longest; NULL if all of
+ * them are being answered. */
 static struct rdv_conn *slot_for_new(struct cop_rendezvous *r)
 {
 	struct rdv_conn *silent = NULL;
@@ -64,7 +64,7 @@ static void write_answer(struct rdv_conn *c)
 		hang_up(c);
 }
 
-/* An answer fits into any socket buffer, so it is usually sent in the same step. */
+/* An answer fits in any socket buffer, so it is usually sent in the same step. */
 static void read_ask(struct cop_rendezvous *r, struct rdv_conn *c)
 {
 	ssize_t n = cop_sock_recv(c->fd, c->in + c->in_len, sizeof(c->in) - c->in_len, 0);
@@ -113,7 +113,7 @@ void cop_rdv_serve(struct cop_rendezvous *r, struct rdv_conn *c, short events, u
 		refuse_asker(r, c, unfinished_error(c));
 }
 
-/* An asker from the backlog has usually sent its ask already, so it is read immediately. */
+/* A peer from the backlog has usually sent its ask already, so we read it immediately. */
 static bool accept_one(struct cop_rendezvous *r, uint64_t now_ms)
 {
 	struct sockaddr_storage from = {0};
@@ -123,10 +123,10 @@ static bool accept_one(struct cop_rendezvous *r, uint64_t now_ms)
 	struct rdv_conn *c;
 
 	if (fd < 0 && errno == ECONNABORTED)
-		return true; /* this connection has failed in the backlog; the next may be fine */
+		return true; /* this connection failed while in the backlog; the next may be fine */
 	if (fd < 0) {
-		/* No descriptors or memory: the connection stays in the backlog, and poll would
-		 * report it again immediately. */
+		/* Out of descriptors or memory: the connection stays in the backlog, and poll would
+		 * report it again at once. */
 		r->accept_after_ms = errno == EAGAIN ? 0 : now_ms + ACCEPT_PAUSE_MS;
 		return false;
 	}

@@ -28,7 +28,8 @@ void cop_rdv_refused(struct cop_rendezvous *r, const char *what, const struct co
 		r->refused(r->key.ctx, rc);
 }
 
-/* Collects asks with resolved names. An ask that ends earlier removes its look-up from the list. */
+/* Collects asks whose names have been resolved. An ask that ends before that removes its lookup
+ * from the list. */
 static void collect_resolved(struct cop_rendezvous *r, uint64_t now_ms)
 {
 	for (;;) {
@@ -43,7 +44,7 @@ static void collect_resolved(struct cop_rendezvous *r, uint64_t now_ms)
 	}
 }
 
-/* Takes over items queued by other threads. False: stop the rendezvous. */
+/* Takes over what other threads have queued. Returns false if the rendezvous must stop. */
 static bool collect_asks(struct cop_rendezvous *r)
 {
 	uint64_t count;
@@ -59,12 +60,12 @@ static bool collect_asks(struct cop_rendezvous *r)
 	return !stopping;
 }
 
-/* The poll set of one round, with the owner of each slot. */
+/* What one round polls, and which object owns each slot. */
 struct round {
 	struct pollfd set[2 + RDV_SERVED_MAX + RDV_OPEN_MAX];
 	void *owner[2 + RDV_SERVED_MAX + RDV_OPEN_MAX];
 	nfds_t used;
-	uint64_t wake_ms; /* latest wake-up time */
+	uint64_t wake_ms; /* when poll must return at the latest */
 };
 
 static void add_fd(struct round *w, int fd, short events, void *owner)
@@ -112,8 +113,8 @@ static bool is_conn(const struct cop_rendezvous *r, const void *owner)
 	       (const char *)owner < (const char *)(r->conn + RDV_SERVED_MAX);
 }
 
-/* Runs asks that are due. A step may end its own ask or move it to the end; its callbacks may only
- * add asks, through new_asks. So the next one stays valid. */
+/* Runs the asks that are due. A step may end its own ask or move it to the end of the list, and
+ * callbacks can only add asks through new_asks. So `next` stays valid. */
 static void step_timers(struct cop_rendezvous *r, uint64_t now_ms)
 {
 	uint64_t end_asks_ms = atomic_exchange(&r->end_asks_ms, 0);
@@ -158,13 +159,13 @@ static void *serve_and_ask(void *arg)
 	while (collect_asks(r)) {
 		prepare_round(r, &w);
 		if (poll(w.set, w.used, timeout_of(&w, cop_now_ms())) < 0)
-			continue; /* EINTR: signals are blocked here, except a debugger's */
+			continue; /* EINTR: all signals are blocked here, except a debugger's */
 		run_round(r, &w);
 	}
 	return NULL;
 }
 
-/* -errno. */
+/* Returns a bound socket, or -errno. */
 static int bound_socket(const struct cop_ip *ip, uint16_t port)
 {
 	struct sockaddr_storage at;
@@ -184,7 +185,8 @@ static int bound_socket(const struct cop_ip *ip, uint16_t port)
 	return rc;
 }
 
-/* None: bound to all addresses of both IP versions, or of IPv4 if there is no IPv6. */
+/* If ip is all zeros, binds to all addresses of both IP versions, or just of IPv4 if there is no
+ * IPv6. */
 static int open_listener(const struct cop_ip *ip, uint16_t port)
 {
 	struct cop_ip all_of_four = cop_ip_of4((struct in_addr){INADDR_ANY});
@@ -206,9 +208,9 @@ static int listen_on(
 	in_port_t bound = 0;
 	int rc;
 
-	/* Other nodes reach a host name over any network, so the node listens on all networks.
-	 * Locally the host's own name often resolves to a loopback address that is unreachable from
-	 * outside. */
+	/* Other nodes may reach a host name over any network, so we listen on all of them. Locally,
+	 * the host's own name often resolves to a loopback address, which other machines cannot
+	 * reach. */
 	cop_ip_parse(self->name, &r->self);
 	r->listen_fd = rc = open_listener(&r->self, port);
 	if (rc >= 0 &&
@@ -273,7 +275,7 @@ int cop_rendezvous_start(
 	rc = listen_on(r, conf, err);
 	if (rc)
 		goto fail;
-	/* Labelled with the port published to other nodes. */
+	/* The identity contains the port that other nodes know. */
 	cop_job_label(
 		conf->self->name, conf->at_second_port ? conf->self->port : r->port, r->identity);
 	r->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -290,7 +292,7 @@ fail:
 	return rc;
 }
 
-/* Runs on the caller's thread after the rendezvous thread has ended. A new ask from a callback is
+/* Runs on the caller's thread after the rendezvous thread has ended. New asks from callbacks are
  * refused. */
 static void end_all(struct cop_rendezvous *r)
 {
@@ -360,7 +362,7 @@ static struct rdv_ask *ask_new(const struct cop_job_host *host, uint32_t timeout
 	return a;
 }
 
-/* Counts the ask, unless there are too many. */
+/* Counts the ask, or refuses it if there are too many. */
 static int admit_ask(struct cop_rendezvous *r, struct rdv_ask *a)
 {
 	int rc = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an ask finds out about the process that it went to. */
+/* What an ask learns about the process it was sent to. */
 #include "job/rendezvous/rdv_testing.h"
 
-/* The kernel accepts connections for a stopped process; without a process it refuses them. */
+/* The kernel accepts connections on behalf of a stopped process, and refuses them if there is no
+ * process. */
 static void a_port_that_is_silent_is_a_sign_of_life_and_one_that_refuses_is_none(void **state)
 {
 	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a"),

@@ -253,7 +253,7 @@ static void a_host_is_not_taken_for_another(void **state)
 	cop_rendezvous_stop(a);
 }
 
-/* A label of over 63 bytes cannot exist, so no name server is asked. */
+/* A label longer than 63 bytes is invalid, so no name server is asked. */
 static void an_unknown_name_is_said_to_be_one(void **state)
 {
 	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
@@ -307,8 +307,8 @@ static void silent_unverified_peers_in_every_slot_keep_nobody_out(void **state)
 	struct cop_rendezvous *a = start("127.0.0.41", 0, &ours, "a");
 	struct cop_rendezvous *b = start("127.0.0.42", 0, &ours, "b");
 	struct cop_job_host at = host_of(b, "127.0.0.42");
-	int fd[9 * RDV_SERVED_MAX]; /* one after another they would take twice the time that the ask
-				       has */
+	int fd[9 * RDV_SERVED_MAX]; /* handled one after another, they would take twice as long as
+				       the ask may */
 	struct result x;
 
 	(void)state;
@@ -397,7 +397,7 @@ static void nodes_meet_over_ipv6(void **state)
 	cop_rendezvous_stop(a);
 }
 
-/* A node asks from the network that it happens to be on. */
+/* A node asks over whatever network it is on. */
 static void a_host_with_a_name_answers_over_both_versions_of_ip(void **state)
 {
 	static const char *const places[] = {"127.0.0.42", "::1"};

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses the output of sacct: one line per job, followed by one per step. */
+/* Parses sacct output: one line per job, followed by one per step. */
 #include "job/scheduler/scheduler.h"
 
 #define FIELDS "JobIDRaw,State,ElapsedRaw,MaxRSS,TRESUsageInTot,Start,End"
 enum { ID, STATE, ELAPSED, MAX_RSS, TRES, START, END, PARTS };
-/* Tolerance between the clocks of two machines, and between a job's start and its first process. */
+/* Allows for the difference between the clocks of two machines, and for the time between a job's
+ * start and its first process. */
 #define SLACK_S 60
 
 static bool split_line(char *line, char *part[PARTS])
@@ -20,7 +21,7 @@ static bool split_line(char *line, char *part[PARTS])
 	return n == PARTS;
 }
 
-/* "1234", "5364K", "1.5G" in bytes; 0: no value. */
+/* Parses "1234", "5364K" or "1.5G" as bytes; 0 if there is no value. */
 static uint64_t bytes_of(const char *text)
 {
 	static const char units[] = "KMGTP";
@@ -46,8 +47,8 @@ static bool has_ended(const char *state)
 	return true;
 }
 
-/* The time's distance from the attempt, in seconds; more than SLACK_S: another attempt. Slurm
- * before 20.11 prints times in its own format, which is ignored. */
+/* How many seconds at_s is from the attempt's run time; more than SLACK_S means another attempt.
+ * Slurm before 20.11 prints times in a format of its own, which we ignore. */
 static double distance(char *const part[PARTS], double at_s)
 {
 	uint64_t start_s, end_s;
@@ -90,7 +91,7 @@ static void take_step(char *const part[PARTS], struct cop_slurm_account *out)
 	snprintf(out->tres, sizeof(out->tres), "%s", is_word(part[TRES]) ? part[TRES] : "");
 }
 
-/* Selects the nearest attempt; of two equally near ones, the later. */
+/* Chooses the nearest attempt; if two are equally near, the later. */
 static int parse_lines(char *text, const char *job, double at_s, struct cop_slurm_account *out)
 {
 	size_t len = strlen(job);

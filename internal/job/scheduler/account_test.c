@@ -69,7 +69,7 @@ static void the_attempt_that_ran_then_counts(void **state)
 	assert_int_equal(a.max_rss_bytes, (uint64_t)9 << 30);
 	assert_int_equal(cop_slurm_account_parse(text, "7", 1500000000, &a), -ENOENT);
 	assert_int_equal(cop_slurm_account_parse(text, "8", AT, &a), -ENOENT);
-	/* A Slurm that does not know how times are asked for. */
+	/* An old Slurm that ignores the requested time format. */
 	assert_int_equal(parse("7|FAILED|5|||2023-11-14T22:13:20|2023-11-14T22:14:20\n"), 0);
 	assert_string_equal(a.state, "FAILED");
 }

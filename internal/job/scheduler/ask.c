@@ -12,7 +12,7 @@
 
 extern char **environ;
 
-/* The child has no blocked signals, and its own process group. */
+/* The child has no blocked signals and a process group of its own. */
 static int start(char *const argv[], int out_fd, pid_t *pid)
 {
 	posix_spawn_file_actions_t files;
@@ -20,8 +20,8 @@ static int start(char *const argv[], int out_fd, pid_t *pid)
 	sigset_t blocked;
 	int rc;
 
-	/* Slurm ends a job with signals to all processes of its steps, some repeatedly: this query
-	 * must survive them. It has a deadline. */
+	/* Slurm ends a job by signalling all processes of its steps, some repeatedly; this query
+	 * must survive that. It has a deadline. */
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGTERM);
 	posix_spawn_file_actions_init(&files);
@@ -37,7 +37,7 @@ static int start(char *const argv[], int out_fd, pid_t *pid)
 	return -rc;
 }
 
-/* Reads until the end of the output. 0 or -ETIMEDOUT. */
+/* Reads until the output ends. Returns 0 or -ETIMEDOUT. */
 static int read_output(int fd, uint64_t end_ms, struct cop_buf *out)
 {
 	char data[4096];
@@ -59,7 +59,7 @@ static int read_output(int fd, uint64_t end_ms, struct cop_buf *out)
 	}
 }
 
-/* The process may continue after closing its output. */
+/* The process may live on after closing its output. */
 static int wait_for_end(pid_t pid, uint64_t end_ms, int *status)
 {
 	pid_t got;
@@ -110,7 +110,7 @@ static const char *word_for(const char *state)
 	return NULL;
 }
 
-/* The value of KEY=VALUE in a job's line; "": not found. */
+/* The value in KEY=VALUE in a job's line; "" if not found. */
 static const char *field(const char *line, const char *key)
 {
 	size_t len = strlen(key);
@@ -121,7 +121,7 @@ static const char *field(const char *line, const char *key)
 	return "";
 }
 
-/* "1-02:03:04" in seconds; -1: not a time, e.g. for a job without a limit. */
+/* Converts "1-02:03:04" to seconds; -1 if it is not a time, e.g. for a job without a limit. */
 static long seconds_of(const char *text)
 {
 	long days = 0, h, m, s;
@@ -131,7 +131,8 @@ static long seconds_of(const char *text)
 	return sscanf(text, "%ld:%ld:%ld", &h, &m, &s) == 3 ? (h * 60 + m) * 60 + s : -1;
 }
 
-/* While its steps end, possibly including this process, a job is COMPLETING for any reason. */
+/* While its steps are ending, possibly including this process, a job is COMPLETING, whatever the
+ * reason. */
 static const char *word_for_ending(const char *line)
 {
 	const char *count = getenv("SLURM_RESTART_COUNT");
@@ -147,7 +148,7 @@ static const char *word_for_ending(const char *line)
 	return NULL;
 }
 
-/* Queries once. *again: the job is completing and Slurm has no reason yet. */
+/* Asks once. Sets *again if the job is completing and Slurm has no reason yet. */
 static const char *ask_why(char *job, uint32_t timeout_ms, bool *again)
 {
 	char *argv[] = {"scontrol", "-o", "show", "job", job, NULL};

@@ -67,7 +67,7 @@ static void expect_why(const char *line, const char *word)
 		assert_null(got);
 }
 
-/* The script has not ended yet when it is asked for the first time. */
+/* The script is still running when Slurm is asked for the first time. */
 static void a_job_that_completes_is_asked_for_again(void **state)
 {
 	(void)state;

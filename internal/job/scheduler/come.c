@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which tasks of this machine have arrived, and whether a missing task is alive: some process then
- * has the task's number in its environment. */
+/* Finds out which tasks of this machine have called, and whether a missing task is alive, i.e.
+ * whether some process has the task's number in its environment. */
 #include <dirent.h>
 #include <sys/stat.h>
 
@@ -32,7 +32,7 @@ int cop_tasks_read_come(const struct cop_tasks *t, int fd, struct cop_tasks_come
 	return 0;
 }
 
-/* Whether both have equal values of the variables that identify a launch. */
+/* Whether that process and this one agree on the variables that identify a launch. */
 static bool is_of_launch(const struct cop_tasks *t, pid_t pid, const char *vars, size_t len)
 {
 	static const char *const names[] = {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Determines this process's task from the launcher's environment. The innermost launcher takes
- * precedence: mpiexec starts its own processes with srun under Slurm, so Slurm's variables are read
- * last. */
+/* Finds this process's task in the environment that its launcher set. The innermost launcher wins:
+ * under Slurm, mpiexec starts its own processes with srun, so Slurm's variables are read last. */
 #include "job/hosts/hosts.h"
 #include "job/scheduler/tasks_priv.h"
 
@@ -9,10 +8,11 @@
 #define ANCESTORS_MAX 64
 
 struct launcher {
-	const char *local;   /* the number of this task on its machine */
-	const char *here[2]; /* number of tasks on this machine: the first variable that is set */
+	const char *local;   /* index of this task on its machine */
+	const char *here[2]; /* number of tasks on this machine: the first of these that is set */
 	const char *all;     /* total number of tasks */
-	const char *nodes;   /* number of machines, for launchers without a local task count */
+	const char *nodes; /* number of machines, for launchers that do not give the number of local
+			      tasks */
 };
 
 /* Open MPI, MPICH and Intel MPI, PALS, Flux. */
@@ -61,7 +61,7 @@ static bool has_variable(pid_t pid, const char *name)
 	return found;
 }
 
-/* The parent of a process, and when the process started. */
+/* Returns the parent of a process, and when the process started. */
 static pid_t parent_of(pid_t pid, unsigned long long *began)
 {
 	char path[64], *text = NULL, *end;
@@ -72,7 +72,7 @@ static pid_t parent_of(pid_t pid, unsigned long long *began)
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	if (cop_read_file(path, 4096, &text, &len))
 		return 0;
-	/* The name is in parentheses and may contain any character. */
+	/* The process name is in parentheses and may contain any character. */
 	end = strrchr(text, ')');
 	if (!end ||
 		sscanf(end + 1,
@@ -100,8 +100,8 @@ uint64_t cop_tasks_ancestor(pid_t pid, const char *variable)
 
 /* ---- launchers ---- */
 
-/* If no variable has the number of local tasks, all machines are assumed to have equally many. A
- * task number beyond that reveals a larger machine. */
+/* If no variable gives the number of local tasks, we assume that it is the same on all machines. A
+ * task number beyond it shows that this machine has more. */
 static bool tasks_here(const struct launcher *l, uint64_t *here)
 {
 	uint64_t all, nodes;
@@ -126,7 +126,7 @@ static int by_launcher(struct cop_tasks *t, const struct launcher *l, struct cop
 	t->launched = true;
 	t->local = (uint32_t)local;
 	t->here = (uint32_t)here;
-	/* If nothing indicates that these are all tasks, the hosts decide. */
+	/* If nothing says that these are all the tasks, the hosts decide. */
 	t->elsewhere = !number_of(l->all, &all) || all > here;
 	t->variable = l->local;
 	t->id = t->ancestor = cop_tasks_ancestor(getpid(), l->local);
@@ -142,7 +142,7 @@ static bool tasks_of_node(const char *text, uint64_t node, uint64_t *tasks)
 	while (text && sscanf(text, "%llu%n", &count, &len) == 1) {
 		text += len;
 		times = 1;
-		more = 0; /* stays 0 if the parenthesis is not closed */
+		more = 0; /* stays 0 if the parenthesis is not closed, which ends the loop */
 		if (sscanf(text, "(x%llu)%n", &times, &more) == 1 && !more)
 			return false;
 		text += more;
@@ -181,8 +181,8 @@ static bool by_slurm(struct cop_tasks *t)
 	return true;
 }
 
-/* Steps are numbered from 0 in every job, and jobs in every cluster, so these numbers are
- * insufficient; in a heterogeneous job, a step has a host list per component. */
+/* Every job numbers its steps from 0, and every cluster its jobs, so these numbers are not enough.
+ * In a heterogeneous job, a step has a host list for each component. */
 static uint64_t start_of_step(void)
 {
 	static const char *const names[] = {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT",

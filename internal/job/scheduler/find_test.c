@@ -161,7 +161,7 @@ static void a_step_on_several_machines_says_how_many_tasks_each_has(void **state
 	unsetenv("SLURM_NODEID");
 }
 
-/* What stands behind its end in memory is not part of it. */
+/* Bytes after the end of the list in memory are not part of it. */
 static void a_list_of_tasks_that_is_cut_off_says_nothing(void **state)
 {
 	static char list[] = "SLURM_STEP_TASKS_PER_NODE=11111111(x1\0"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The keeper's side, which keeps the tasks' shared service while one of them is alive or expected.
+/* The keeper's side: keeps the service that tasks share while one of them is alive or expected.
  * tasks_priv.h describes the files. */
 #include <fcntl.h>
 #include <poll.h>
@@ -49,7 +49,7 @@ void cop_tasks_give_back_stderr(const struct cop_tasks *t)
 	close(fd);
 }
 
-/* No call is live. Returns the total time worth waiting for the next one. */
+/* No call is live. Returns how long, in total, it is worth waiting for the next one. */
 static uint32_t time_to_wait(struct cop_tasks *t, int fd, uint32_t absent_ms, uint32_t *calls)
 {
 	struct cop_tasks_come come;
@@ -104,8 +104,8 @@ void cop_tasks_close(struct cop_tasks *t)
 	cop_tasks_close_fd(&t->fd);
 }
 
-/* Its own descriptor refers to the word locked by the last task, even after its name was
- * removed. */
+/* The keeper's own descriptor refers to the word that the last task locked, even if its name has
+ * been removed. */
 bool cop_tasks_is_waited_for(const struct cop_tasks *t)
 {
 	int rc = t->word_fd < 0 ? -1 : flock(t->word_fd, LOCK_EX | LOCK_NB);
@@ -118,7 +118,7 @@ bool cop_tasks_is_waited_for(const struct cop_tasks *t)
 
 void cop_tasks_end(struct cop_tasks *t)
 {
-	/* A task that waits for the keeper has opened the message. The lock is removed last. */
+	/* A task that waits for the keeper has already opened the message. The lock goes last. */
 	unlink(t->names[TASKS_SAID]);
 	unlink(t->names[TASKS_FIRST]);
 	cop_tasks_close_fd(&t->word_fd);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Removes the remains of a start whose processes, or whose keeper, were killed: its files and the
- * mount named there. No process of that start is left, so another start of the same user does this.
- * The locks are free then. A process that opened a file just before, and obtains its lock
- * afterwards, detects that the file was removed and creates a new one (tasks.c). */
+/* Cleans up after a start whose processes, or whose keeper, were killed: removes its files and the
+ * mount named in them. No process of that start is left to do so, so another start of the same user
+ * does it. The locks are free by then. A process that opened a file just before, and gets its lock
+ * afterwards, notices that the file has been removed and creates a new one (tasks.c). */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 
 #include "job/scheduler/tasks_priv.h"
 
-/* A descriptor with the lock; -ENOENT: no such file; -EWOULDBLOCK: locked by another process. */
+/* Returns a descriptor that holds the lock; -ENOENT: no such file; -EWOULDBLOCK: another process
+ * holds the lock. */
 static int lock_first(const struct cop_tasks *t)
 {
 	int fd = open(t->names[TASKS_FIRST], O_RDWR | O_NOFOLLOW | O_CLOEXEC);

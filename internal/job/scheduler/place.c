@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Determines this process's place in a Slurm job from the environment and /proc.
+/* Finds this process's place in a Slurm job from the environment and /proc.
  *
- * If Slurm tracks processes by control groups, a background process of a task of `srun copper
- * mount` is killed with the step; otherwise it outlives the job. So such a start is refused
- * everywhere by the same rule. A shell or a script that continues after this command may be the
- * only task of a step, or be at a terminal: it starts nodes like the job's script. Other launchers
- * use srun too; whether their processes outlive the step is their responsibility. */
+ * If Slurm tracks processes with control groups, a background process of a task of `srun copper
+ * mount` is killed with the step; otherwise it outlives the job. So we refuse such a start
+ * everywhere, to have one rule. A shell or script that continues after this command may be the only
+ * task of its step, or be at a terminal; it starts nodes the way the job's script does. Other
+ * launchers use srun too; whether their processes outlive the step is up to them. */
 #include "job/hosts/hosts.h"
 #include "job/scheduler/scheduler_priv.h"
 
@@ -30,8 +30,8 @@ bool cop_slurm_is_node(void)
 	return getenv(COP_SLURM_IN_STEP) != NULL;
 }
 
-/* slurmstepd is the parent of the tasks. An invisible parent is not this user's shell, so it counts
- * as slurmstepd. */
+/* slurmstepd is the parent of the tasks. A parent that we cannot see is not this user's shell, so
+ * it counts as slurmstepd. */
 static bool is_task(void)
 {
 	char path[64], *name;
@@ -55,8 +55,8 @@ static bool has_terminal(void)
 	return fd >= 0;
 }
 
-/* slurmstepd creates a control group per step, and kills its processes when the command has
- * exited. */
+/* slurmstepd creates a control group for each step, and kills the processes in it when the command
+ * has exited. */
 static bool tracked_by_cgroup(void)
 {
 	char *text = NULL;

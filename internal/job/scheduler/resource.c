@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "job/scheduler/scheduler.h"
 
-/* If several variables map to one attribute, the first that is set is used. */
+/* If an attribute has several variables, the first that is set counts. */
 static const struct {
 	const char *key, *variable[2];
 } jobs[] = {
@@ -22,7 +22,7 @@ static const struct {
 	{"flux.uri", {"FLUX_URI"}},
 };
 
-/* CUDA_VISIBLE_DEVICES may be set outside of Slurm, and is then unrelated to the job. */
+/* CUDA_VISIBLE_DEVICES may be set outside Slurm, where it has nothing to do with the job. */
 static bool is_of_this_job(const char *key)
 {
 	const char *id = getenv("SLURM_JOB_ID");

@@ -25,18 +25,18 @@
 #include <sys/wait.h>
 
 #define END_MS 10000
-/* One node's line proves that the tree is ready; the other nodes' lines arrive within this time. */
+/* Once one node reports that the tree is ready, the others have this long to report. */
 #define ALL_MS 5000
-/* Polling interval for srun's messages, and time limit for a node named in them to report. */
+/* How often to look for messages from srun, and how long a node named in one may take to report. */
 #define LOOK_MS 500
 #define LOST_MS 2000
-#define ARGS_MAX 32        /* of srun */
-#define MESSAGES_SIZE 4096 /* bytes read of srun's messages, NUL included */
+#define ARGS_MAX 32        /* options for srun */
+#define MESSAGES_SIZE 4096 /* how much of srun's messages we read, with the NUL */
 
 struct step {
 	pid_t srun;
 	int out_fd, err_fd, signal_fd;
-	off_t err_from; /* start of this run's messages from srun */
+	off_t err_from; /* where srun's messages of this run begin */
 	char line[COP_SLURM_LINE_SIZE];
 	size_t len;
 	uint32_t nodes;
@@ -45,8 +45,7 @@ struct step {
 
 /* ---- starting srun ---- */
 
-/* Removes the job's settings for its own tasks, which would conflict with the options for the
- * nodes. */
+/* Removes settings for the job's own tasks, which would conflict with the options for the nodes. */
 static void clean_environment(void)
 {
 	static const char *const names[] = {"SLURM_BCAST", "SLURM_CPU_BIND", "SLURM_CPU_BIND_LIST",
@@ -68,7 +67,7 @@ static void clean_environment(void)
 	setenv(COP_SLURM_IN_STEP, "1", 1);
 }
 
-/* The end of one node must not end the others, whose children continue without it. */
+/* The end of one node must not end the others, which carry on without it. */
 static const char *const srun_args[] = {"srun", "--overlap", "--ntasks-per-node=1",
 	"--job-name=copper", "--input=none", "--mpi=none", "--cpu-bind=none",
 	"--kill-on-bad-exit=0", "--no-kill", "--wait=0", "--export=ALL"};
@@ -87,7 +86,7 @@ static char **build_args(uint32_t nodes, const char *exe, char **argv, char text
 	for (size_t i = 0; i < COP_ARRAY_SIZE(srun_args); i++)
 		out[n++] = (char *)srun_args[i];
 	if (components > 1) {
-		/* All nodes of each component, as known to srun. */
+		/* All nodes of all components; srun knows which they are. */
 		snprintf(text[0], 32, "--het-group=0-%u", components - 1);
 		out[n++] = text[0];
 	} else {
@@ -122,7 +121,7 @@ static void become_srun(const struct step *s, int out_fd, char **args)
 	_exit(127);
 }
 
-/* srun outlives this command and must not hold its standard error, so its messages are written to
+/* srun outlives this command and must not hold its standard error open, so srun's messages go to
  * the logs. */
 static int open_err(struct step *s, const char *job_dir)
 {
@@ -179,7 +178,7 @@ static void handle_line(struct step *s)
 		puts(s->line); /* from a node with --log-type stdout */
 }
 
-/* False: end of output. */
+/* Returns false at the end of the output. */
 static bool read_output(struct step *s)
 {
 	char data[4096];
@@ -196,7 +195,7 @@ static bool read_output(struct step *s)
 	return n > 0;
 }
 
-/* srun's messages of this run, or "". */
+/* Reads what srun has written in this run, or "". */
 static void read_messages(const struct step *s, char text[MESSAGES_SIZE])
 {
 	ssize_t n = pread(s->err_fd, text, MESSAGES_SIZE - 1, s->err_from);
@@ -204,8 +203,8 @@ static void read_messages(const struct step *s, char text[MESSAGES_SIZE])
 	text[n > 0 ? n : 0] = '\0';
 }
 
-/* Whether srun reports a node that cannot report itself. The others would wait for it until their
- * timeout. */
+/* Whether srun has reported a node that cannot report itself. The others would wait for it until
+ * they time out. */
 static bool loses_one(struct step *s)
 {
 	char text[MESSAGES_SIZE];
@@ -289,9 +288,10 @@ static void end_srun(const struct step *s)
 
 /* ---- detaching from srun ---- */
 
-/* srun has a child that waits for srun's death and then cancels its step. When the enclosing step
- * ends, Slurm kills both, and sometimes the child has enough time to cancel. So both, a process
- * group of their own, are stopped and then killed, which leaves no process to cancel the step. */
+/* srun has a child that waits for srun to die and then cancels its step. When the enclosing step
+ * ends, Slurm kills both, and sometimes the child still has time to cancel. So we stop both of
+ * them, which form a process group of their own, and then kill them; that leaves no process to
+ * cancel the step. */
 static void abandon_srun(pid_t srun)
 {
 	kill(-srun, SIGSTOP);

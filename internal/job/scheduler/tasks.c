@@ -10,8 +10,8 @@
 #define LOOK_MS 10
 #define LOOK_MOST_MS 100
 #define RETRIES 16
-/* How long the last call of a task that may call again waits for the keeper, which may wait for
- * other machines: their commands may need the next call of this task. */
+/* How long the last call of a task that may call again waits for the keeper. The keeper may be
+ * waiting for other machines, whose commands may need this task's next call. */
 #define AGAIN_MS 30000
 
 void cop_tasks_set_names(struct cop_tasks *t, const char *dir)
@@ -95,7 +95,7 @@ static int join_now(struct cop_tasks *t, struct cop_err *err)
 	uint32_t record = t->local | (t->again ? COP_TASKS_AGAIN : 0);
 	int rc = -ENOENT;
 
-	/* The keeper of an earlier generation may be removing its file. */
+	/* The keeper of an earlier generation may be removing its file just now. */
 	for (int tries = 0; rc == -ENOENT && tries < RETRIES; tries++)
 		rc = cop_tasks_open_tasks(t, O_RDWR | O_CREAT | O_APPEND, F_RDLCK);
 	t->fd = rc;
@@ -104,9 +104,10 @@ static int join_now(struct cop_tasks *t, struct cop_err *err)
 	return rc >= 0 ? 0 : refuse_join(t, rc, err);
 }
 
-/* On several machines, all tasks must agree on the number of generations: each task calls once in
- * each. A task whose next call is needed by others, because they run one program together, joins
- * the same generation after a delay, which its previous call may already have waited. */
+/* On several machines, all tasks must agree on the number of generations, so each task calls once
+ * per generation. The exception is a task whose next call the others need, because they run one
+ * program together: it joins the same generation after a delay, which its previous call may already
+ * have spent. */
 static bool is_for_the_next(const struct cop_tasks *t)
 {
 	struct cop_tasks_come come = {0};
@@ -136,7 +137,7 @@ void cop_tasks_leave(struct cop_tasks *t)
 
 /* ---- leading ---- */
 
-/* Removes the remains of a generation whose keeper was killed, except its tasks. */
+/* Removes the files of a generation whose keeper was killed; its tasks may still be running. */
 static int begin_generation(struct cop_tasks *t, char *word, size_t size, struct cop_err *err)
 {
 	char *text = NULL;
@@ -151,7 +152,7 @@ static int begin_generation(struct cop_tasks *t, char *word, size_t size, struct
 	unlink(t->names[TASKS_WORD]);
 	unlink(t->names[TASKS_SAID]);
 	cop_tasks_close_fd(&t->fd);
-	/* Its tasks may still use the mount, whose node ends with the keeper. */
+	/* Its tasks may still be using the mount, whose node ends with the keeper. */
 	if (text[0] == '+' && !cop_tasks_has_live(fd))
 		snprintf(word, size, "%s", text + 1);
 	cop_tasks_close_fd(&fd);
@@ -159,7 +160,7 @@ static int begin_generation(struct cop_tasks *t, char *word, size_t size, struct
 	return join_now(t, err);
 }
 
-/* 1: this task leads; 0: another process has the lock; -errno with a sentence. */
+/* Returns 1 if this task leads; 0 if another process holds the lock; -errno with err set. */
 static int try_to_lead(struct cop_tasks *t, char *word, size_t size, struct cop_err *err)
 {
 	int fd = cop_tasks_open_locked(t->names[TASKS_FIRST], O_RDWR | O_CREAT, LOCK_EX | LOCK_NB);
@@ -182,7 +183,7 @@ void cop_tasks_hand_over(struct cop_tasks *t)
 
 /* ---- waiting ---- */
 
-/* Whether a keeper, or a task that is starting it, is alive. */
+/* Whether a keeper, or a task that is starting one, is alive. */
 static bool has_leader(const struct cop_tasks *t)
 {
 	int fd = cop_tasks_open_locked(t->names[TASKS_FIRST], O_RDWR, LOCK_SH | LOCK_NB);
@@ -193,7 +194,7 @@ static bool has_leader(const struct cop_tasks *t)
 	return led;
 }
 
-/* 1: no result yet, or none of this generation. */
+/* Returns 1 if there is no result yet, or none for this generation. */
 static int read_word(const struct cop_tasks *t, char *word, size_t size, struct cop_err *err)
 {
 	char *text = NULL;
@@ -210,7 +211,7 @@ static int read_word(const struct cop_tasks *t, char *word, size_t size, struct 
 		snprintf(word, size, "%s", text + 1);
 	else
 		rc = -EIO;
-	/* The file locked by this call keeps its generation open. */
+	/* The file that this call has locked keeps its generation open. */
 	if (rc != 1 && (!has_its_name(t->fd, t->names[TASKS_LOCK]) || !has_leader(t)))
 		rc = 1;
 	if (rc == -EIO)
@@ -219,7 +220,8 @@ static int read_word(const struct cop_tasks *t, char *word, size_t size, struct 
 	return rc;
 }
 
-/* One poll: 0: word is available, 1: this task leads, 2: neither yet; -errno with a sentence. */
+/* Polls once. Returns 0 if word is set, 1 if this task leads, 2 if neither yet; -errno with err
+ * set. */
 static int look(struct cop_tasks *t, char *word, size_t size, struct cop_err *err)
 {
 	int rc;
@@ -235,7 +237,7 @@ static int look(struct cop_tasks *t, char *word, size_t size, struct cop_err *er
 	rc = read_word(t, word, size, err);
 	if (rc != 1)
 		return rc;
-	/* A task that has led before is waiting for its own keeper. */
+	/* A task that has already led is waiting for its own keeper. */
 	if (t->led && !has_leader(t)) {
 		rc = read_word(t, word, size, err);
 		return rc != 1 ? rc
@@ -273,7 +275,7 @@ bool cop_tasks_has_live(int fd)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
-	/* Only the keeper takes a write lock, after all tasks have left. */
+	/* Only the keeper takes a write lock, once all tasks have left. */
 	return fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_RDLCK;
 }
 
@@ -297,7 +299,7 @@ static void repeat_message(int said)
 }
 
 /* Whether this task may return before the keeper ends, because the launcher is still waiting for
- * other local tasks. */
+ * other tasks on this machine. */
 static bool is_followed(const struct cop_tasks *t, int tasks_fd)
 {
 	struct cop_tasks_come come;
@@ -309,19 +311,19 @@ static bool is_followed(const struct cop_tasks *t, int tasks_fd)
 	return followed;
 }
 
-/* The next call of this task need not wait for the others. */
+/* Records that the next call of this task need not wait for the others. */
 static void note_waited(const struct cop_tasks *t)
 {
 	uint32_t record = t->local | COP_TASKS_AGAIN | COP_TASKS_WAITED;
 	int fd = cop_tasks_open_file(t->names[TASKS_LOCK], O_WRONLY | O_APPEND);
 
-	/* Without the record, it waits once more. */
+	/* If the record is missing, the next call just waits once more. */
 	if (fd >= 0 && write(fd, &record, sizeof(record)) < 0)
 		errno = 0;
 	cop_tasks_close_fd(&fd);
 }
 
-/* Whether the keeper exits before another call arrives or the time limit. */
+/* Whether the keeper exits before another call arrives and before the time limit. */
 static bool await_keeper(const struct cop_tasks *t, int first, int tasks_fd)
 {
 	uint64_t end = cop_now_ms() + (t->again_ms ? t->again_ms : AGAIN_MS);
@@ -345,7 +347,7 @@ bool cop_tasks_finish(struct cop_tasks *t, bool well)
 	int word = well ? cop_tasks_open_locked(t->names[TASKS_WORD], O_RDONLY, LOCK_SH) : -1;
 	int first = open(t->names[TASKS_FIRST], O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	int said = open(t->names[TASKS_SAID], O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	/* While this task holds its lock, this is the same file. */
+	/* While this task holds its lock, the name still refers to the same file. */
 	int tasks = cop_tasks_open_file(t->names[TASKS_LOCK], O_RDONLY);
 	bool last;
 

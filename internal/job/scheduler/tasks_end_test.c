@@ -62,7 +62,7 @@ static void a_generation_is_over_when_all_tasks_have_come_and_were_killed(void *
 	cop_tasks_end(&keeper);
 }
 
-/* Starts a process that looks like a task of this launch which does not call. */
+/* Starts a process that looks like a task of this launch but does not call. */
 static pid_t start_other_program(const char *number, const char *seconds)
 {
 	pid_t pid = fork();
@@ -93,7 +93,7 @@ static void a_task_that_may_still_call_is_waited_for_until_it_ends(void **state)
 	assert_int_equal(waitpid(other, NULL, WNOHANG), 0);
 	assert_int_equal(cop_tasks_wait_idle(&keeper, 100, &err), 0);
 	waited = cop_now_ms() - began;
-	/* It lives on, but the time is over. */
+	/* It is still alive, but the time is up. */
 	assert_int_equal(waitpid(other, NULL, WNOHANG), 0);
 	assert_true(waited >= 100);
 	cop_tasks_suspend(&keeper);
@@ -345,7 +345,7 @@ static void a_call_after_a_killed_keeper_begins_the_next_generation(void **state
 	(void)state;
 	start_of_two(&keeper, &second);
 	kill_keeper(&keeper);
-	/* The second task still uses what the keeper had. */
+	/* The second task still uses what the keeper provided. */
 	assert_int_equal(cop_tasks_join(&late, dir, &err), 0);
 	assert_int_equal(await_now(&late, left), 1);
 	assert_string_equal(left, "");
@@ -364,7 +364,7 @@ static void a_start_whose_first_task_was_killed_before_its_keeper_lived_is_remov
 	assert_int_equal(await_now(&first, left), 1);
 	assert_int_equal(sweep(), 0);
 	cop_tasks_leave(&first);
-	/* The keeper had given no word. */
+	/* The keeper had not reported its word yet. */
 	assert_int_equal(sweep(), 0);
 	assert_int_not_equal(access(first.names[0], F_OK), 0);
 }

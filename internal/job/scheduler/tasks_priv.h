@@ -22,54 +22,54 @@
 
 #include "job/scheduler/scheduler.h"
 
-/* cop_tasks.names */
+/* Indices into cop_tasks.names. */
 enum { TASKS_LOCK, TASKS_FIRST, TASKS_WORD, TASKS_SAID };
 
 #define COP_TASKS_WORD_MAX 8192
-/* A call's record: the number of its task, and whether the task may call again. A second record of
- * the task follows if the call has ended without the others. */
+/* The record of a call: the number of its task, with this bit set if the task may call again. A
+ * second record follows if the call ended without waiting for the others. */
 #define COP_TASKS_AGAIN 0x80000000u
 #define COP_TASKS_WAITED 0x40000000u
 
 /* ---- tasks.c ---- */
 void cop_tasks_set_names(struct cop_tasks *t, const char *dir);
 int cop_tasks_open_file(const char *path, int flags);
-/* Returns the descriptor if its lock was obtained (rc) and the file still has its name; -ENOENT if
- * it does not; else rc. */
+/* Returns the descriptor if rc is 0 (the lock was obtained) and the file still has its name;
+ * -ENOENT if it does not; else rc. */
 int cop_tasks_check_locked(int fd, int rc, const char *path);
-/* Opens and locks by flock(2). */
+/* Opens the file and locks it with flock(2). */
 int cop_tasks_open_locked(const char *path, int flags, int operation);
 /* Opens run-ID.tasks and waits for a lock of this type. */
 int cop_tasks_open_tasks(const struct cop_tasks *t, int flags, short type);
-/* Whether a call has its read lock on this open file. */
+/* Whether some call holds its read lock on this open file. */
 bool cop_tasks_has_live(int fd);
 void cop_tasks_close_fd(int *fd);
 
 /* ---- come.c ---- */
 
-/* The contents of the records. */
+/* What the records in run-ID.tasks say. */
 struct cop_tasks_come {
-	uint32_t calls, tasks; /* tasks: number of distinct ones */
+	uint32_t calls, tasks; /* tasks: how many distinct ones */
 	bool again;            /* one of the tasks may call again */
-	uint8_t *bit; /* by number, for t->here tasks: 1; 2 if its call has waited its maximum for
-			 the others */
+	uint8_t *bit; /* one per task, t->here in all: 1 if it called, 2 if that call has waited as
+			 long as it may for the others */
 };
-/* 0 or -errno; free(come->bit). */
+/* Returns 0 or -errno; the caller frees come->bit. */
 int cop_tasks_read_come(const struct cop_tasks *t, int fd, struct cop_tasks_come *come);
-/* Whether a task of this machine that has not called is alive. */
+/* Whether a task on this machine that has not called yet is alive. */
 bool cop_tasks_has_absent(const struct cop_tasks *t, const struct cop_tasks_come *come);
 
 /* ---- find.c ---- */
-/* The nearest ancestor of a process without the variable, by pid and start time. */
+/* Identifies the nearest ancestor of pid that lacks the variable, by its pid and start time. */
 uint64_t cop_tasks_ancestor(pid_t pid, const char *variable);
-/* The environment of a process; NULL if unreadable. The caller frees it. */
+/* The environment of a process, or NULL if it cannot be read. The caller frees it. */
 char *cop_tasks_environ(pid_t pid, size_t *len);
-/* The value of a variable in it; NULL. */
+/* The value of a variable in such an environment, or NULL. */
 const char *cop_tasks_variable(const char *vars, size_t len, const char *name);
 
 /* ---- killed.c ---- */
-/* Removes the files of this start if no task and no keeper of it is alive. found (may be NULL)
- * first receives the keeper's word, if any. */
+/* Removes the files of this start if neither its tasks nor its keeper are alive. Before that, found
+ * (may be NULL) gets the keeper's word, if any. */
 void cop_tasks_remove_killed(
 	const struct cop_tasks *t, void (*found)(void *arg, const char *word), void *arg);
 

@@ -33,7 +33,7 @@ static void the_keepers_word_reaches_the_waiting_tasks(void **state)
 	end_keeper(&keeper);
 }
 
-/* Where the node's socket would have no room, the node says so. */
+/* If the path is too long for the node's socket, the node reports it. */
 static void a_directory_with_a_long_name_is_not_cut(void **state)
 {
 	struct cop_tasks only = one_of(0, 1);
@@ -60,7 +60,7 @@ static void whoever_comes_may_lead(void **state)
 	assert_int_equal(cop_tasks_join(&second, dir, &err), 0);
 	assert_int_equal(await_now(&third, word), 1);
 	assert_int_equal(await_now(&second, word), -ETIMEDOUT);
-	/* It is killed before it has a keeper. */
+	/* It is killed before it has started a keeper. */
 	cop_tasks_leave(&third);
 	assert_int_equal(await_now(&second, word), 1);
 	assert_string_equal(word, "");
@@ -146,7 +146,8 @@ static void a_call_that_waits_at_the_end_is_of_the_next_generation(void **state)
 	end_keeper(&late);
 }
 
-/* On several machines each task calls once in a generation, unless the others may need it. */
+/* On several machines, each task calls once per generation, unless others may need its next
+ * call. */
 static void a_second_call_waits_for_the_next_generation(void **state)
 {
 	struct cop_tasks keeper = one_of(0, 1), late = one_of(0, 1), next = one_of(0, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tasks of one machine that share a keeper, in a directory of the test. */
+/* Helpers for tests: tasks of one machine that share a keeper, in a directory of the test's own. */
 #ifndef COP_JOB_TASKS_TESTING_H
 #define COP_JOB_TASKS_TESTING_H
 
@@ -8,7 +8,7 @@
 static char dir[64] __attribute__((unused));
 static struct cop_err err;
 
-/* Removes all variables that mark this process as a launcher's task. */
+/* Removes all variables that would mark this process as a launcher's task. */
 static inline void forget_launcher(void)
 {
 	static const char *const names[] = {"SLURM_STEP_ID", "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -30,7 +30,7 @@ static inline int make_dir(void **state)
 	return 0;
 }
 
-/* The directory must be empty after the tasks end for any reason. */
+/* The directory must be empty once the tasks have ended, however they ended. */
 static inline int remove_dir(void **state)
 {
 	(void)state;
@@ -48,13 +48,13 @@ static inline struct cop_tasks one_of(uint32_t local, uint32_t here)
 		.word_fd = -1};
 }
 
-/* One poll: 0, 1 (it leads), or an error. */
+/* Polls once: 0, 1 (this call leads), or an error. */
 static inline int await_now(struct cop_tasks *t, char *word)
 {
 	return cop_tasks_await(t, 1, NULL, word, 64, &err);
 }
 
-/* A leading call becomes its own keeper. */
+/* The leading call becomes its own keeper. */
 static inline void start_keeper(struct cop_tasks *keeper, uint32_t local, uint32_t here)
 {
 	char word[64];

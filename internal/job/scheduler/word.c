@@ -43,7 +43,7 @@ bool cop_slurm_hear(struct cop_slurm_heard *h, const char *line)
 	return true;
 }
 
-/* The part of the line about a lost node, or NULL. */
+/* The part of a line from srun that describes a lost node, or NULL. */
 static const char *lost_node(const char *line)
 {
 	static const char begin[] = "srun: error: ";

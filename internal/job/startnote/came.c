@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JOBDIR/logs/came.RANK: the host of a node that waits for rank 0. Only nodes that have waited for
- * a while create one; a normal start creates none. */
+/* JOBDIR/logs/came.RANK: the host of a node that is waiting for rank 0. Only a node that has waited
+ * for a while creates one, so a normal start leaves none. */
 #include "job/dir/dir.h"
 #include "job/startnote/startnote.h"
 
@@ -8,7 +8,7 @@
 #include <fcntl.h>
 
 #define HOST_MAX 256
-#define NAMED 16 /* the others are only counted */
+#define NAMED 16 /* any more are only counted */
 
 static void came_path(const char *dir, uint32_t rank, char out[4200])
 {
@@ -26,7 +26,7 @@ void cop_startnote_come(const char *dir, uint32_t rank)
 	cop_write_file(path, host, strlen(host), 0600);
 }
 
-/* Ranks in ascending order. */
+/* Sorts by rank, ascending. */
 static int by_rank(const struct dirent **a, const struct dirent **b)
 {
 	unsigned long x = strtoul((*a)->d_name + 5, NULL, 10);
@@ -74,7 +74,7 @@ void cop_startnote_came(const char *dir, struct cop_buf *out)
 		free(entry);
 }
 
-/* Rank 0 has stored the secret of a tree that it is starting. */
+/* Rank 0 stores the secret of each tree that it is starting there. */
 bool cop_startnote_is_elsewhere(const char *step_dir, const char *dir)
 {
 	const char *own = strrchr(dir, '/') ? strrchr(dir, '/') + 1 : dir;

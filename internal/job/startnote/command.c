@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command waits on a pipe until the background node reports readiness or a failure: one byte,
- * then the sentence. */
+/* The command waits on a pipe for the background node to report that it is ready or has failed: one
+ * byte, then the message. */
 #include "job/startnote/startnote.h"
 
 #include <fcntl.h>
@@ -38,7 +38,8 @@ static int hear_outcome(int fd, pid_t pid, struct cop_err *err)
 	return cop_err_set(err, EIO, "the node ended before it was ready");
 }
 
-/* A launcher may wait for its processes to end by inherited descriptors (mpiexec: PMI_FD). */
+/* A launcher may detect the end of its processes by descriptors that they inherit (mpiexec:
+ * PMI_FD). */
 static void close_inherited(int keep_fd, int keep_too_fd)
 {
 	int keep[] = {2, COP_MIN(keep_fd, keep_too_fd), COP_MAX(keep_fd, keep_too_fd)};

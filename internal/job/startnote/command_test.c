@@ -51,7 +51,7 @@ static void ready_ends_the_wait_and_not_the_node(void **state)
 	(void)state;
 	node = mmap(NULL, sizeof(*node), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(node, MAP_FAILED);
-	alarm(120); /* a command that waits for ever ends with the test */
+	alarm(120); /* ends the test if the command waits forever */
 	assert_int_equal(start(is_ready_and_lives_on), 0);
 	alarm(0);
 	assert_string_equal(err.text, "");

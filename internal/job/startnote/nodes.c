@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A node that cannot start notifies the others, which would otherwise wait for it until their
- * timeout. It may have no network yet, so it writes a message into the job directory. The root and
- * nodes without a reply from their parent check for it; all others receive it from the root in the
- * reply to their request for the end of the start barrier. When the tree is ready, the file is
- * removed. */
+/* A node that cannot start notifies the others, which would otherwise wait for it until they time
+ * out. It may have no network yet, so it writes a message to the job directory. The root checks for
+ * it, as do nodes that get no reply from their parent; all others get it from the root, in the
+ * reply to their request for the end of the start barrier. The file is removed when the tree is
+ * ready. */
 #include "job/dir/dir.h"
 #include "job/startnote/startnote.h"
 
@@ -11,7 +11,7 @@
 
 #define LOOK_MS 1000
 #define STAY_MS (5 * LOOK_MS / 2)
-/* Less than the time limit of a node's end. */
+/* Less than a node is allowed to take to exit. */
 #define STAY_LATE_MS 7000
 /* Messages at least this old are from an earlier start in the same directory. */
 #define AGE_NS (60 * COP_NS_PER_S)
@@ -21,7 +21,7 @@ void cop_startnote_leave(
 {
 	char text[COP_STARTNOTE_WHY_SIZE];
 
-	/* Only a node that had started and waited for the others is interrupted. */
+	/* Only a node that had started and was waiting for the others is interrupted. */
 	if (failure->code == EINTR)
 		snprintf(text, sizeof(text),
 			COP_STARTNOTE_NOT_READY "%.250s (rank %" PRIu32 ") %.700s", host, rank,
@@ -36,8 +36,8 @@ void cop_startnote_begin(
 {
 	*w = (struct cop_startnote_watch){
 		.job_dir = job_dir, .began_ns = cop_job_file_time(log_path)};
-	/* A log in another directory provides no time of the job directory. The time is the file
-	 * system's, because this machine's clock may differ. */
+	/* If the log is in another directory, it does not tell the job directory's time. We need
+	 * the file system's time, because this machine's clock may differ. */
 	if (!w->began_ns)
 		w->began_ns = cop_job_dir_time(job_dir);
 	cop_startnote_pass(w, cop_now_ms());
@@ -93,7 +93,7 @@ void cop_startnote_remove(const char *dir, enum cop_startnote_stay stay)
 
 	if (access(dir, F_OK))
 		return;
-	/* The next start may begin while this one waits, and needs another secret. */
+	/* The next start may begin while this one is still waiting, and needs a new secret. */
 	snprintf(path, sizeof(path), "%.4000s/secret", dir);
 	unlink(path);
 	stay_for(dir, stay);

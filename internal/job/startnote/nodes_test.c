@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The messages of a node that cannot start, and who reads them. */
+/* Messages from a node that cannot start, and which nodes read them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -65,7 +65,7 @@ static void leave_outcome(uint32_t rank, int code, const char *text)
 	cop_startnote_leave(job, host, rank, &err);
 }
 
-/* Looks this much later than the last time. */
+/* Checks this much later than the last time. */
 static bool look_after(uint64_t ms)
 {
 	memset(&word, 0, sizeof(word));
@@ -91,7 +91,7 @@ static void a_node_that_failed_is_named_with_its_reason(void **state)
 		why, "n3 (rank 3) did not start: --source /lus/x: No such file or directory");
 }
 
-/* Nothing was wrong with the node itself, so no message says that it did not start. */
+/* The node itself did not fail, so no message says that it did not start. */
 static void a_node_that_was_interrupted_speaks_of_the_tree(void **state)
 {
 	(void)state;
@@ -192,7 +192,7 @@ static void a_directory_of_this_start_alone_needs_no_log(void **state)
 	assert_false(look_after(0));
 	assert_true(look_now());
 	assert_int_equal(word.rank, 3);
-	/* A restarted job has its old number. */
+	/* A restarted job keeps its number. */
 	age(90);
 	assert_false(look_now());
 }

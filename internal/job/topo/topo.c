@@ -26,9 +26,9 @@ static uint32_t greatest_common_divisor(uint32_t a, uint32_t b)
 	return a;
 }
 
-/* The n-th of these places, visiting each in turn. Multiples of a step near the golden ratio of the
- * number of places are evenly spread for any count (three-distance theorem); a step coprime to it
- * reaches every place. */
+/* Returns the n-th place of a sequence that visits each place once. Multiples of a step near the
+ * golden ratio of the number of places are evenly spread for any count (three-distance theorem),
+ * and a step coprime to that number reaches every place. */
 static uint64_t nth_place(uint64_t places, uint64_t n)
 {
 	uint64_t step = COP_MAX((uint64_t)((double)places * 0.6180339887), 1u);
@@ -49,7 +49,7 @@ uint32_t cop_topo_tree_of(const struct cop_topo *t, uint64_t hash, uint64_t n, u
 	return (uint32_t)((hash % t->trees + place) % t->trees);
 }
 
-/* The rank at position 0 of a tree. */
+/* The rank at position 0 of the tree. */
 static uint32_t offset_of(const struct cop_topo *t, uint32_t tree)
 {
 	return tree * (t->nodes / t->trees);
@@ -79,7 +79,7 @@ uint32_t cop_topo_parent(const struct cop_topo *t, uint32_t tree, uint32_t rank)
 	return p ? rank_at(t, tree, (p - 1) / t->fanout) : COP_TOPO_NONE;
 }
 
-/* The child of the root above position p, or p itself. */
+/* The child of the root that is at or above position p. */
 static uint32_t top_of(const struct cop_topo *t, uint32_t p)
 {
 	while (p > t->fanout)
@@ -87,9 +87,9 @@ static uint32_t top_of(const struct cop_topo *t, uint32_t p)
 	return p;
 }
 
-/* The position that p contacts in place of its parent `up`, which is not the root: the first child
- * contacts the parent of `up`, each other child one of its siblings. All k of them exist, because
- * `up` has a child, and they precede that child. */
+/* The position that p contacts in place of its parent `up`, which is not the root. The first child
+ * contacts the parent of `up`; every other child contacts one of the siblings of `up`. All k
+ * siblings exist, because `up` has a child, and they come before that child. */
 static uint32_t stand_in(const struct cop_topo *t, uint32_t p, uint32_t up)
 {
 	uint32_t k = t->fanout, above = (up - 1) / k, nth = (p - 1) % k;
@@ -123,7 +123,7 @@ uint32_t cop_topo_children(
 	return n;
 }
 
-/* On each level, the nodes below a position are a contiguous run. */
+/* On each level, the nodes below a position are contiguous. */
 uint32_t cop_topo_subtree(const struct cop_topo *t, uint32_t tree, uint32_t rank)
 {
 	uint64_t first = position_of(t, tree, rank), last = first, n = 0;

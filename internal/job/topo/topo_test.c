@@ -13,7 +13,7 @@
 #include "job/topo/topo.h"
 
 #define MAX_NODES 600
-/* As many nodes as spread a file evenly. */
+/* Enough nodes to spread a file evenly. */
 #define LARGEST 1000
 
 static void a_tree_without_nodes_is_refused(void **state)
@@ -234,7 +234,7 @@ static void as_many_groups_as_trees_have_a_root_each(void **state)
 	}
 }
 
-/* Of a file that has fewer groups than there are trees, or of those that are left. */
+/* For a file with fewer groups than trees, or for the groups left over. */
 static void the_roots_of_few_groups_are_equally_far_apart(void **state)
 {
 	static const struct {
@@ -268,7 +268,7 @@ static void the_roots_of_few_groups_are_equally_far_apart(void **state)
 	}
 }
 
-/* As a node that finds all others dead continues until its own turn. */
+/* Follows a node that finds all others dead until its own turn. */
 static uint32_t asked_before_own_turn(const struct cop_topo *t, uint32_t tree, uint32_t rank)
 {
 	uint32_t at = cop_topo_parent(t, tree, rank), count = 0;
@@ -306,7 +306,7 @@ static void one_node_takes_a_dead_roots_place(void **state)
 	}
 }
 
-/* As all children of a node do once it is dead. */
+/* This is what all children of a node do once it is dead. */
 static void the_children_of_a_dead_node_are_divided_among_its_parent_and_siblings(void **state)
 {
 	(void)state;

@@ -13,7 +13,7 @@
 
 #if COP_HAVE_FUSE_CUSTOM_IO
 
-/* Whether INIT was answered. A process has one session, whose first message to the kernel is
+/* Whether INIT has been answered. A process has one session, and its first message to the kernel is
  * that reply. */
 static atomic_bool answered;
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Aborts a FUSE connection from outside (Documentation/filesystems/fuse.rst, "Aborting a
- * filesystem connection").
+/* Aborts a FUSE connection from outside (Documentation/filesystems/fuse.rst, "Aborting a filesystem
+ * connection").
  *
- * The kernel closes a connection with its last descriptor. A thread that notifies the kernel of
- * a changed name waits there for the directory's lock, which a lookup holds until it is
- * answered. If the process is killed in this state, the lookup is never answered: the thread
+ * The kernel closes a connection when its last descriptor is closed. A thread that notifies the
+ * kernel of a changed name waits in the kernel for the directory's lock, which a lookup holds until
+ * it is answered. If the process is killed in this state, the lookup is never answered: the thread
  * cannot leave the kernel, the descriptor stays open, and every program that accesses the mount
- * blocks unkillably. The same applies to a thread that reads the mount of its own process: a
- * signal, even SIGKILL, does not end a request that the process has received. */
+ * blocks unkillably. The same happens to a thread that reads its own process's mount: no signal,
+ * not even SIGKILL, ends a request that the process has already received. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@ static int is_ours_at(void *arg, const char *dir, const char *type)
 	return strcmp(dir, arg) == 0 && strncmp(type, "fuse", 4) == 0;
 }
 
-/* AT_STATX_DONT_SYNC returns the kernel's cached data without a request to the node. */
+/* With AT_STATX_DONT_SYNC the kernel answers from its cache, without a request to the node. */
 unsigned cop_fuse_connection(const char *mountpoint)
 {
 	struct statx st;
@@ -34,7 +34,7 @@ unsigned cop_fuse_connection(const char *mountpoint)
 	return st.stx_dev_minor;
 }
 
-/* Opens the control file system. If it is not mounted, root creates a detached mount. */
+/* Opens the FUSE control file system in a detached mount, which only root can create. */
 static int open_control(void)
 {
 	int fs = (int)syscall(SYS_fsopen, "fusectl", FSOPEN_CLOEXEC), mnt = -1;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The kernel's negative dentries in the root of the mount.
  *
- * The kernel can forget a directory with all its negative dentries, but not the root: there each
- * name needs its own notification. So the node keeps a bounded list of them: for a new name, the
- * least recently looked up ones are removed from the kernel.
+ * One notification makes the kernel forget a directory with all its negative dentries, except for
+ * the root, where each name needs its own. So the node keeps a list of these names. The list is
+ * bounded: to make room for a new name, the kernel is told to forget those looked up least
+ * recently.
  *
- * A name is listed before its lookup is answered. The kernel forgets a name only after the
- * replies to all lookups in progress in the directory, so a reply never arrives after the
- * notification that should end it. */
+ * A name enters the list before its lookup is answered. The kernel forgets a name only after it has
+ * received the replies to all lookups in progress in the directory, so a reply never arrives after
+ * the notification that is meant to undo it. */
 #include "mount/fuse/fuse_priv.h"
 
 struct absent_name {
 	struct cop_hlink link;
-	struct cop_list order; /* most recently looked up at the end */
+	struct cop_list order; /* by last lookup, most recent at the end */
 	size_t len;
 	char text[];
 };
@@ -66,7 +67,8 @@ static void add_name(struct absent_names *a, struct absent_name *n, uint64_t has
 
 /* ---- */
 
-/* Copies the least recently looked up name, if there is no space for this many bytes. */
+/* Whether there is no space for this many bytes; if so, copies the least recently looked up
+ * name. */
 static bool is_full(struct absent_names *a, size_t bytes, char text[NAME_BYTES], size_t *len)
 {
 	struct absent_name *oldest;
@@ -83,7 +85,7 @@ static bool is_full(struct absent_names *a, size_t bytes, char text[NAME_BYTES],
 	return full;
 }
 
-/* Another thread may have removed the name, or a program may have looked it up again. */
+/* Meanwhile another thread may have removed the name, or a program may have looked it up again. */
 static void remove_if_oldest(struct absent_names *a, const char *text, size_t len)
 {
 	struct absent_name *n;
@@ -95,8 +97,8 @@ static void remove_if_oldest(struct absent_names *a, const char *text, size_t le
 	pthread_mutex_unlock(&a->lock);
 }
 
-/* A name stays listed until the kernel has been notified: an invalidation finds it here or is
- * queued behind the notification. */
+/* A name stays listed until its notification is queued, so an invalidation either finds the name
+ * here or is queued behind that notification. */
 static bool make_room(struct cop_fuse *fs, size_t bytes)
 {
 	char text[NAME_BYTES];
@@ -110,7 +112,7 @@ static bool make_room(struct cop_fuse *fs, size_t bytes)
 	return true;
 }
 
-/* Whether the name was listed; makes it the most recently looked up one. */
+/* Whether the name is listed; if so, makes it the most recently looked up one. */
 static bool is_listed(struct absent_names *a, uint64_t hash, const char *text, size_t len)
 {
 	struct absent_name *n;
@@ -140,7 +142,8 @@ bool cop_fuse_note_absent(struct cop_fuse *fs, const char *name, size_t len)
 	memcpy(n->text, name, len);
 	n->text[len] = '\0';
 	pthread_mutex_lock(&a->lock);
-	/* A name added by two threads at once causes two notifications. */
+	/* If two threads add the same name at once, it is listed twice and causes two
+	 * notifications. */
 	add_name(a, n, hash);
 	pthread_mutex_unlock(&a->lock);
 	return true;

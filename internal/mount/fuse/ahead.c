@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Read-ahead over the tree. The first read of a file that the root reads in one operation
- * fetches the whole file. So does the first read of a slightly larger program or library: all
- * chunks of those up to 7 MiB were used (python, libcrypto, numpy), in an order chosen by the
- * kernel, with a request each, and their data is at the end. For other files of that size, the
- * first read after the first chunk does so, since many programs read only a file's head. Larger
- * files are fetched on demand, because most are shared libraries, mapped and used in parts: an
- * import of torch touches 330 MiB of chunks in files of 503 MiB. A sequential reader gets a
- * read-ahead window that doubles with each chunk up to tree/fetch's limit for that file. */
+/* Read-ahead over the tree. If the root can read a file in one operation, the first read fetches
+ * the whole file. So does the first read of a slightly larger program or library: programs used all
+ * chunks of those up to 7 MiB (python, libcrypto, numpy), in whatever order the kernel asked for
+ * them, one request each, and the data section is at the end of the file. Other files of that size
+ * are fetched whole at the first read beyond the first chunk, since many programs read only the
+ * head of a file. Larger files are fetched on demand, because most are shared libraries, mapped and
+ * used in parts: importing torch touches 330 MiB of chunks in files of 503 MiB. A sequential reader
+ * gets a read-ahead window that doubles with each chunk, up to tree/fetch's limit for that file. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <sys/stat.h>
@@ -25,8 +25,8 @@ static void ask_ahead(struct cop_fuse *fs, const struct inode *i, uint64_t from,
 		cop_fetch_ahead(fs->conf.fetch, &ask);
 }
 
-/* How many chunks to read ahead for a reader now at index; 0: no change. Readers race here, and
- * requests of one reader overtake each other, which at worst causes a wrong guess. */
+/* How many chunks to read ahead for a reader now at index; 0: request nothing new. Readers race
+ * here, and one reader's requests may overtake each other; the worst result is a wrong guess. */
 static unsigned window_at(struct cop_fuse *fs, struct inode *i, uint64_t index)
 {
 	uint64_t last = atomic_load(&i->last);
@@ -50,14 +50,14 @@ static void slide_window(struct cop_fuse *fs, struct inode *i, uint64_t index)
 	unsigned window = window_at(fs, i, index);
 	uint64_t from = COP_MAX(atomic_load(&i->ahead), index + 1), end = index + 1 + window;
 
-	/* The window is refilled by halves, to reduce the number of requests. */
+	/* Refill the window only when it is half empty, to save requests. */
 	if (!window || from > index + 1 + window / 2)
 		return;
 	atomic_store(&i->ahead, end);
 	ask_ahead(fs, i, from, end);
 }
 
-/* By name or mode: a file that programs map. */
+/* Whether the file's name or mode suggests that programs map it. */
 static bool is_program(const struct inode *i)
 {
 	static const char library[] = ".so";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernel's rarer requests, and the errors, interruptions and checks behind all of them. */
+/* The kernel's rarer requests, and errors, interruptions and checks in all requests. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -151,7 +151,7 @@ static void a_link_stays_inside_the_mount(void **state)
 	assert_link(lookup(d, "near"), "../f");
 	assert_link(lookup(d, "away"), "/etc/hosts");
 	lookup(d, "back");
-	/* Its size is that of the target which is shown. */
+	/* Its size is that of the target as shown. */
 	assert_int_equal(req.entry.attr.st_size, strlen("../lib/x"));
 	assert_link(req.entry.ino, "../lib/x");
 }
@@ -180,7 +180,7 @@ static void on_the_side_of_views_a_link_is_as_in_the_source(void **state)
 	cop_fuse_ops.getattr(begin_request(), lookup(lookup(FUSE_ROOT_ID, "d"), "back"), NULL);
 	end_request();
 	assert_int_equal(req.attr.st_size, strlen("../lib/x"));
-	/* The kernel keeps one set of pages for both. */
+	/* Both sides share one set of pages in the kernel. */
 	assert_int_equal(lookup(d, "f"), lookup(lookup(FUSE_ROOT_ID, "d"), "f"));
 }
 
@@ -286,7 +286,7 @@ static void a_file_is_data_up_to_its_end(void **state)
 	assert_int_equal(req.error, EINVAL);
 }
 
-/* A file with fewer blocks than bytes has holes, and the storage is asked where. */
+/* A file with fewer blocks than bytes has holes, so the storage is asked where they are. */
 static void of_a_sparse_file_the_storage_is_asked(void **state)
 {
 	fuse_ino_t f;
@@ -299,7 +299,7 @@ static void of_a_sparse_file_the_storage_is_asked(void **state)
 	assert_int_equal(req.found, 1);
 	seek(f, 1, SEEK_HOLE);
 	assert_int_equal(req.found, 5);
-	/* By then it is another version. */
+	/* By then its version has changed. */
 	put_file("f", "54321");
 	cop_cache_drop_under(cache, "");
 	seek(f, 1, SEEK_DATA);
@@ -318,7 +318,7 @@ static void a_file_that_is_another_by_now_is_stale(void **state)
 	put_file("f", "54321");
 	read_file(f, 5, 0);
 	assert_int_equal(req.error, ESTALE);
-	/* It existed when it was opened. */
+	/* The file existed when it was opened. */
 	cop_origin_fake_put(origin, "g", 0, NULL, 0);
 	read_file(g, 5, 0);
 	assert_int_equal(req.error, ESTALE);
@@ -389,7 +389,7 @@ static void a_file_over_the_limit_that_changed_or_went_is_stale(void **state)
 
 /* ---- absent names ---- */
 
-/* Time passes, and the directory is checked when the name is looked up. */
+/* Lets time pass, so that the next lookup of the name checks the directory. */
 static void absent_again(fuse_ino_t d)
 {
 	shift_ns += 3600 * COP_NS_PER_S;
@@ -417,7 +417,7 @@ static void absence_is_checked_in_time_and_a_new_name_is_seen(void **state)
 	assert_int_equal(req.error, 0);
 	assert_int_equal(req.entry.attr.st_size, 4);
 	assert_int_equal(cop_stats_get(&stats, COP_ENOENT_CLEARS), 1);
-	/* What was known stays as it was. */
+	/* Known names are unchanged. */
 	assert_int_equal(lookup(d, "old"), old);
 	cop_clocks_for_test(NULL, NULL);
 }

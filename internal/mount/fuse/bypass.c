@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files larger than --max-cacheable-bytes never enter the tree. Each node reads them directly
- * from the source, on a worker of the origin, into the reply. The origin checks that the file
- * still has the version of its dentry. Only the kernel caches their pages. The kernel's
- * outstanding reads bound the memory in use. */
+/* Files larger than --max-cacheable-bytes never enter the tree. Each node reads them directly from
+ * the source into the reply, on one of the origin's workers. The origin checks that the file still
+ * has the version that its dentry has. Only the kernel caches their pages. The number of reads that
+ * the kernel has outstanding bounds the memory in use. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <sys/stat.h>
@@ -33,7 +33,7 @@ static void have_bytes(void *arg, int rc, void *data, size_t len)
 
 	cop_fuse_wait_end(&op->fs->waits, cop_fuse_now_us());
 	free(data);
-	/* The file existed when it was opened, so this is another one. */
+	/* The file existed when it was opened, so it has been replaced. */
 	if (rc == -ENOENT)
 		rc = -ESTALE;
 	/* The check after the read found this version and size, so the storage is inconsistent. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The capabilities that the mount requests from the kernel (FUSE_INIT). Each is an optimisation.
- * Without one, because the kernel or libfuse lacks it or support has disabled it with
- * COPPER_DISABLE_CAPS to debug a program, the mount shows the same files and the kernel sends
- * more requests. */
+/* The capabilities that the mount requests from the kernel (FUSE_INIT). Each is an optimization:
+ * without it, the mount shows the same files, but the kernel sends more requests. The kernel or
+ * libfuse may lack a capability, and COPPER_DISABLE_CAPS disables it while debugging a program. */
 #include "mount/fuse/fuse_priv.h"
 
 static const struct {
@@ -63,7 +62,7 @@ unsigned cop_fuse_caps_want(const struct cop_fuse *fs, unsigned capable)
 	 * them. */
 	if (fs->conf.observe || paths)
 		want &= ~(unsigned)FUSE_CAP_READDIRPLUS;
-	/* /proc/self differs per reader, and the setting is for the whole mount. */
+	/* /proc/self differs for each reader, but the setting applies to the whole mount. */
 	if (fs->conf.observe || fs->deliver_opens)
 		want &= ~(unsigned)FUSE_CAP_CACHE_SYMLINKS;
 	if (fs->conf.observe)

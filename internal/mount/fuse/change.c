@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Operations that would change the tree. The kernel refuses them on a read-only mount, so they
- * arrive only after root has remounted it for writing. They are refused here too. */
+ * arrive only after root has remounted it read-write. This file refuses them too. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <linux/fuse.h>
 
-/* Since protocol 7.37; unknown to libfuse before 3.17. */
+/* Since protocol 7.37; libfuse before 3.17 does not know it. */
 #define OPCODE_TMPFILE 51
 
 /* ino: the affected inode, or the directory of the name. */
@@ -127,7 +127,7 @@ bool cop_fuse_refuse_tmpfile(struct cop_fuse *fs, const struct fuse_buf *buf)
 	cop_stats_add(fs->conf.stats, COP_FUSE_REFUSED, 1);
 	cop_stats_add(fs->conf.stats, COP_FUSE_ERRORS, 1);
 	out.unique = in.unique;
-	/* The write fails if the caller has exited, which then needs no reply. */
+	/* The write fails if the caller has exited and thus needs no reply. */
 	if (write(fuse_session_fd(fs->session), &out, sizeof(out)) < 0)
 		cop_log_debug("no answer to the request for a temporary file error=\"%s\"",
 			strerror(errno));

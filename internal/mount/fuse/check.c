@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <sys/utsname.h>
 
-/* The mount on exactly this directory; the last of several covers the others. */
+/* The mount on exactly this directory. If there are several, the last one covers the others. */
 struct on {
 	const char *dir;
 	char type[COP_MOUNT_TYPE_SIZE];
@@ -124,7 +124,7 @@ int cop_fuse_check(const char *mountpoint, struct cop_err *err)
 	if (!S_ISDIR(st.st_mode))
 		return cop_err_set(err, ENOTDIR,
 			"%s: is not a directory; a mount point is an empty directory", mountpoint);
-	/* Nobody may write to a read-only mount. */
+	/* Before the check for write permission, which nobody has on a read-only mount. */
 	rc = check_type(mountpoint, err);
 	if (rc)
 		return rc;
@@ -164,7 +164,8 @@ int cop_fuse_check_allow_other(struct cop_err *err)
 				 "--allow-other needs the line user_allow_other in /etc/fuse.conf; ask the administrator of this machine, or leave it out");
 }
 
-/* Kernel features used by the mount, with their first version (FUSE protocols 7.21 to 7.30). */
+/* The kernel features that the mount uses, with the kernel version that introduced each (FUSE
+ * protocols 7.21 to 7.30). */
 void cop_fuse_check_kernel(char release[65], struct cop_buf *lacks)
 {
 	static const struct {

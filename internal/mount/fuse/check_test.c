@@ -13,7 +13,7 @@
 
 #include "mount/fuse/fuse_priv.h"
 
-/* Modules put a directory each in front of the system's. */
+/* Each environment module puts a directory in front of the system's. */
 static void a_long_path_hides_no_fusermount(void **state)
 {
 	char dir[] = "/tmp/cop-fs-check.XXXXXX", file[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Directory reads. The offset of a name is its cookie in the listing, which is the same in every
- * version of the directory: seekdir works, and a reader of a changing directory neither sees a
+/* Directory reads. The offset of a name is its cookie in the listing, which stays the same across
+ * versions of the directory. So seekdir works, and a reader of a changing directory neither sees a
  * name twice nor misses one. */
 #include "mount/fuse/fuse_priv.h"
 
@@ -17,15 +17,17 @@
 struct fill {
 	struct op *op;
 	const struct cop_obj *obj; /* the listing */
-	struct attrs attrs;        /* of a large directory, if large */
-	bool large, waits;         /* waits: the reply ends at a missing page */
+	struct attrs attrs;        /* only if large */
+	bool large,
+		waits; /* large: the directory is large; waits: the reply ends at a missing page */
 	char *buf;
 	size_t used;
-	struct inode **given; /* READDIRPLUS: inodes for which the kernel receives a reference */
+	struct inode *
+		*given; /* READDIRPLUS: inodes to which the reply gives the kernel a reference */
 	size_t n_given, max_given;
 };
 
-/* Adds one name; false when the buffer is full. e->ino is 0 if the kernel receives no inode. */
+/* Adds one name; false if the buffer is full. e->ino is 0 if the kernel receives no inode. */
 static bool add_direntry(
 	struct fill *f, const char *name, const struct fuse_entry_param *e, off_t off)
 {
@@ -59,17 +61,18 @@ static bool add_dots(struct fill *f, const struct cop_attr *dir)
 	return true;
 }
 
-/* Whether the kernel should look up names after reading them, which records the needed ones. In
- * a large directory it receives attributes only if a program traverses the whole directory. A
- * single entry is here because the manifest or a guess brought it, or a program looked it up. */
+/* Whether to withhold attributes, so that the kernel looks up the names it needs and the lookups
+ * are recorded. A page is here only because a program traverses the whole large directory, so its
+ * attributes are not withheld. A single entry is here because the manifest or a prefetch guess
+ * requested it, or because a program looked it up. */
 static bool is_recorded(const struct fill *f, const struct cop_obj *source)
 {
 	return f->op->fs->conf.record && !f->op->own &&
 	       (source == f->obj || (source == f->attrs.entry && !f->waits));
 }
 
-/* With READDIRPLUS, a name with attributes passes an inode to the kernel, like a successful
- * lookup. source: the object with the attributes. */
+/* With READDIRPLUS, a name with attributes gives the kernel an inode, as a successful lookup does.
+ * source: the object that has the attributes. */
 static bool add_name(struct fill *f, const struct cop_listing_entry *le, const char *name,
 	const struct cop_obj *source)
 {
@@ -135,7 +138,7 @@ static void fill_reply(struct fill *f)
 		cop_fuse_attrs_given(f->op, i);
 }
 
-/* If the reply was not delivered because the reader was killed, the kernel received no
+/* If the reply could not be delivered, because the reader was killed, the kernel has received no
  * references. */
 static void reply_entries(struct fill *f)
 {
@@ -147,7 +150,7 @@ static void reply_entries(struct fill *f)
 	cop_fuse_op_free(op);
 }
 
-/* page: of the first name, if the reply must end at the next missing page; else NULL. */
+/* page: the page of the first name if the reply must end at the next missing page; else NULL. */
 static void fill_entries(struct op *op, const struct cop_obj *obj, struct cop_obj *page)
 {
 	struct fill f = {

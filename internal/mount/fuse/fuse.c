@@ -6,9 +6,9 @@
 
 #define MAX_BACKGROUND 256
 
-/* READDIRPLUS without READDIRPLUS_AUTO means always. AUTO_INVAL_DATA is off because it would
- * take precedence over EXPLICIT_INVAL_DATA. The kernel handles locks, which then work among the
- * node's processes. */
+/* READDIRPLUS without READDIRPLUS_AUTO means always. AUTO_INVAL_DATA is off because it would take
+ * precedence over EXPLICIT_INVAL_DATA. File locks are left to the kernel, so they work between
+ * processes of the same node. */
 static void init(void *userdata, struct fuse_conn_info *conn)
 {
 	struct cop_fuse *fs = userdata;
@@ -64,8 +64,8 @@ static void with_root(struct op *op, struct cop_obj *obj, int rc)
 	reply_attr(op, &attr);
 }
 
-/* The kernel revalidates only after a day or under memory pressure. The mount still shows the
- * attributes from the lookup. */
+/* The kernel asks again only after a day or under memory pressure, and still gets the attributes
+ * from the lookup. */
 static void getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct op *op = cop_fuse_op(req, ino, COP_PROF_OP_GETATTR);
@@ -80,7 +80,8 @@ static void getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	} else if (op->inode->place != PLACE_TREE) {
 		cop_fuse_local_getattr(op);
 	} else {
-		/* Answered from the inode itself without a table access; counts as a hit. */
+		/* The inode itself has the attributes, so no table is consulted; this counts as a
+		 * hit. */
 		op->asked = true;
 		attr = cop_fuse_inode_attr(op->fs, op->inode);
 		cop_fuse_show(op, op->inode, &attr);
@@ -88,7 +89,7 @@ static void getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	}
 }
 
-/* ENOSYS once: from then on the kernel opens files without requests and keeps their pages. */
+/* After one ENOSYS the kernel opens files without asking and keeps their pages. */
 static void open_file(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct cop_fuse *fs = cop_fuse_of(req);
@@ -104,8 +105,8 @@ static void open_file(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		fuse_reply_err(req, ENOSYS);
 	} else {
 		cop_fuse_profile(req, ino, COP_PROF_OP_OPEN, 0);
-		/* Observing does not use direct_io, because shared mappings would fail. Instead,
-		 * each open drops the pages, which makes its reads visible. */
+		/* To observe reads, each open makes the kernel drop the file's pages. direct_io is
+		 * no alternative, because shared mappings would fail. */
 		fi->keep_cache = !fs->conf.observe;
 #if COP_HAVE_FUSE_NOFLUSH
 		fi->noflush = 1;

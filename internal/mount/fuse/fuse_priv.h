@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Locks: each shard of the inode table has one. It protects the shard, the last reference of an
- * inode, and its attributes. No lock is held across a reply or a call to tree/fetch. */
+/* Locks: each shard of the inode table has one, which protects the shard and, for its inodes, the
+ * attributes and the drop of the last reference. No lock is held across a reply or a call to
+ * tree/fetch. */
 #ifndef COP_MOUNT_FUSE_PRIV_H
 #define COP_MOUNT_FUSE_PRIV_H
 
@@ -22,7 +23,7 @@
 enum place {
 	PLACE_TREE,  /* served through the tree */
 	PLACE_LOCAL, /* a pseudo file system of this node, passed through */
-	PLACE_SELF,  /* the mount point itself, seen from inside: an empty directory; also
+	PLACE_SELF,  /* the mount point as seen through the mount, an empty directory; also
 			COP_FUSE_STORAGE */
 };
 
@@ -32,8 +33,8 @@ struct sweep {
 				    attributes; 0: none */
 	_Atomic uint32_t run;    /* consecutive lookups in listing order */
 	_Atomic uint32_t risen;  /* consecutive lookups in sorted order */
-	_Atomic uint32_t looked; /* total lookups, */
-	_Atomic uint32_t paged;  /* and pages requested by them */
+	_Atomic uint32_t looked; /* total lookups */
+	_Atomic uint32_t paged;  /* pages that these lookups requested */
 	_Atomic uint64_t failed; /* the version whose pages are unavailable; 0: none */
 };
 
@@ -45,19 +46,19 @@ struct inode {
 	union {
 		struct { /* file: read-ahead */
 			_Atomic uint64_t last,
-				ahead; /* the last chunk read; the first one not requested */
-			_Atomic uint8_t window; /* how many chunks to read ahead, 0 after a seek */
+				ahead; /* the last chunk read; the first chunk not yet requested */
+			_Atomic uint8_t window; /* chunks to read ahead; 0 after a seek */
 			_Atomic bool whole;     /* the whole file has been requested */
 		};
 		struct sweep sweep; /* directory */
 	};
 	_Atomic bool recorded;          /* directory: its listing has been recorded */
-	_Atomic bool looked_in;         /* directory: a single name was requested */
-	_Atomic uint64_t names_version; /* directory: the listing version that its names last came
-					   from; 0: none */
+	_Atomic bool looked_in;         /* directory: a single name has been requested */
+	_Atomic uint64_t names_version; /* directory: version of the listing that its names last
+					   came from; 0: none */
 	_Atomic uint64_t moved_size;    /* link: length of its rewritten target */
 	struct cop_attr attr;           /* as in the source */
-	bool stale; /* its name now has another version: only current users have this inode */
+	bool stale; /* its name has a newer version: only existing users keep this inode */
 	uint8_t place;
 	uint16_t name_len;
 	char name[];
@@ -72,16 +73,16 @@ struct inode_table {
 	struct inode_shard shard[INODE_SHARDS];
 };
 
-/* Waiting requests and their total waiting time: for n current waits that began at b1, ..., bn
- * the sum of (now - bi) is n * now - (b1 + ... + bn). The end of a wait may be recorded before
- * its begin. Zeroed memory means no waits. */
+/* Waiting requests and their total waiting time. For n current waits that began at b1, ..., bn, the
+ * sum of (now - bi) is n * now - (b1 + ... + bn). The end of a wait may be recorded before its
+ * beginning. Zeroed memory means no waits. */
 struct waits {
 	pthread_mutex_t lock;
-	int64_t waiting;  /* begun minus ended waits */
-	int64_t begun_us; /* sum of the begin times minus sum of the end times */
+	int64_t waiting;  /* waits begun minus waits ended */
+	int64_t begun_us; /* sum of start times minus sum of end times */
 };
 
-/* Negative dentries of the kernel in the root (absent.c). */
+/* The kernel's negative dentries in the root (absent.c). */
 struct absent_names {
 	pthread_mutex_t lock;
 	struct cop_htab names;
@@ -105,10 +106,10 @@ struct cop_fuse {
 	_Atomic bool used[2];     /* cop_fuse_used: the bare mount, views */
 	int gone_fd;              /* eventfd */
 	unsigned conn_caps;       /* FUSE_CAP_* and ours in use */
-	unsigned caps_off;        /* switched off by the user */
+	unsigned caps_off;        /* capabilities that the user switched off */
 	unsigned proto_major, proto_minor;
-	bool deliver_opens; /* there are pseudo file systems below: their files need direct reads,
-			       so opens must reach the node */
+	bool deliver_opens; /* the source contains pseudo file systems: their files need direct
+			       reads, so opens must reach the node */
 	struct inode_table inodes;
 	struct inode *root;
 	struct place_path {
@@ -118,18 +119,19 @@ struct cop_fuse {
 	} * places;
 	size_t n_places;
 	_Atomic uint32_t own_thread; /* cop_fuse_own_thread; 0: none */
-	_Atomic uint64_t epoch;   /* counts invalidations: the reply to a request from before one is
-				     not cached */
-	_Atomic unsigned turning; /* directories whose names the kernel is forgetting before this
-				     node does: nothing is cached during that time */
-	/* Names to invalidate in the kernel. A separate thread sends them, because the kernel
-	 * may wait there for a request that a worker should answer. Bounded. */
+	_Atomic uint64_t epoch; /* counts invalidations: the reply to a request that began before
+				   one is not cached */
+	_Atomic unsigned
+		turning; /* directories whose names the kernel is still forgetting, before this node
+			    forgets them; until then the kernel caches nothing new */
+	/* Names to invalidate in the kernel; bounded. A separate thread sends them, because a
+	 * notification may block in the kernel until a worker has answered some request. */
 	pthread_mutex_t notify_lock;
 	pthread_cond_t notify_wake;
 	struct cop_list notify;
 	unsigned notify_count;
-	bool notify_stop, notify_all; /* all: forget everything, because there was no space or
-					 memory for details */
+	bool notify_stop, notify_all; /* all: forget everything, because the queue is full or memory
+					 is short */
 	_Atomic bool starving;        /* cop_fuse_starve */
 	struct absent_names absent;
 };
@@ -141,21 +143,21 @@ struct op {
 	fuse_req_t req;
 	struct inode *inode; /* a reference */
 	void (*next)(struct op *op, struct cop_obj *obj, int rc);
-	int (*local)(struct op *op, const char *path); /* local.c: executed by a worker */
+	int (*local)(struct op *op, const char *path); /* local.c: runs on a worker */
 	size_t size;
 	off_t off;
 	uint64_t version;
-	uint64_t epoch;        /* at its begin */
+	uint64_t epoch;        /* at the start of the operation */
 	uint64_t start_ns;     /* only if profiled or traced */
 	uint32_t from;         /* the requesting thread, in our pid namespace */
-	int rc;                /* the error, if there is no result */
+	int rc;                /* the error if there is no result */
 	uint8_t kind, outcome; /* enum cop_prof_op, enum cop_prof_outcome */
 	bool asked, missed;
 	bool missed_before; /* an earlier request of this operation was a miss */
 	int whence;
 	bool plus, checked, may_be_hidden;
 	bool own;   /* from the node's own thread or the creation of a view, not from a program */
-	bool first; /* requested individually, together with the listing */
+	bool first; /* requested by itself, alongside the listing */
 	bool view;  /* on the view side */
 	unsigned n_chunks;
 	struct cop_obj *chunk[READ_CHUNKS_MAX];
@@ -173,7 +175,7 @@ static inline double cop_fuse_cache_seconds(const struct op *op)
 		       : CACHE_SECONDS;
 }
 
-/* The same for this name; a young version is revalidated soon. */
+/* The same for this name; a recently modified version is revalidated soon. */
 static inline double cop_fuse_name_seconds(const struct op *op, const struct cop_attr *attr)
 {
 	double most = cop_fuse_cache_seconds(op);
@@ -188,18 +190,18 @@ static inline double cop_fuse_name_seconds(const struct op *op, const struct cop
 /* ---- inode.c ---- */
 int cop_fuse_inodes_init(struct cop_fuse *fs);
 void cop_fuse_inodes_fini(struct cop_fuse *fs);
-/* The mount has two sides: the bare mount and, under the name COP_FUSE_VIEW_ROOT, the contents
- * of views. Both show the same inodes. The kernel caches link targets, so links have a node id
- * per side, and so have directories, which the kernel allows only one parent. Files have one,
- * with one set of pages. The lowest bit of a node id is the side. */
+/* The mount has two sides: the bare mount and, under the name COP_FUSE_VIEW_ROOT, the contents of
+ * views. Both show the same inodes. A link has one node id per side, because the kernel caches link
+ * targets; so has a directory, because the kernel allows it only one parent. A file has a single
+ * node id, and thus a single set of pages. The lowest bit of a node id is the side. */
 struct inode *cop_fuse_inode(struct cop_fuse *fs, fuse_ino_t ino);
 bool cop_fuse_is_view(fuse_ino_t ino);
 /* The node id of a directory on this side. */
 fuse_ino_t cop_fuse_dir_nodeid(struct cop_fuse *fs, struct inode *i, bool view);
 /* The node id for a name in op's directory. */
 fuse_ino_t cop_fuse_nodeid(const struct op *op, struct inode *i, mode_t mode);
-/* The inode of this name, found or created, with a new reference; NULL if out of memory. A
- * regular file with another version gets a new inode: one inode never has pages of two versions. */
+/* The inode of this name, found or created, with a new reference; NULL if out of memory. A new
+ * version of a regular file gets a new inode: an inode never has pages of two versions. */
 struct inode *cop_fuse_inode_get(struct cop_fuse *fs, struct inode *parent, const char *name,
 	size_t name_len, const struct cop_attr *attr, enum place place);
 /* The inode of this name, with a reference, if the kernel or an operation uses it. */
@@ -212,16 +214,16 @@ void cop_fuse_inode_set_attr(struct cop_fuse *fs, struct inode *i, const struct 
 /* The path of i ("" for the root), or of name below i. Returns its length or -ENAMETOOLONG. */
 int cop_fuse_path(const struct inode *i, const char *name, size_t name_len, char path[PATH_BYTES]);
 uint64_t cop_fuse_inode_count(struct cop_fuse *fs);
-/* Calls fn for every inode with the table's shard locked. */
+/* Calls fn for every inode, holding the lock of its shard. */
 void cop_fuse_inodes_each(struct cop_fuse *fs, void (*fn)(void *arg, struct inode *i), void *arg);
-/* The number of directories between it and the mount point. */
+/* The number of directories between dir and the mount point. */
 unsigned cop_fuse_depth(const struct inode *dir);
 
 /* ---- caps.c ---- */
-/* In addition to libfuse's FUSE_CAP_*: absence is an entry with inode 0, which the kernel
- * caches. */
+/* In addition to libfuse's FUSE_CAP_*: an absent name is answered with inode 0, so that the kernel
+ * caches the absence. */
 #define CAP_ABSENT_ENTRIES (1u << 31)
-/* Parses comma-separated names; NULL is none. -EINVAL with a sentence. */
+/* Parses comma-separated names; NULL means none. -EINVAL with a sentence. */
 int cop_fuse_caps_parse(const char *list, unsigned *off, struct cop_err *err);
 unsigned cop_fuse_caps_want(const struct cop_fuse *fs, unsigned capable);
 /* Writes the names of the capabilities in use into an array. */
@@ -231,16 +233,16 @@ void cop_fuse_caps_json(unsigned in_use, struct cop_json *j);
 struct op *cop_fuse_op(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op kind);
 /* Counts the operation in the profile, if there is one. */
 void cop_fuse_op_free(struct op *op);
-/* Counts an absence that expired or proved outdated. */
+/* Counts a cached absence that has expired or turned out to be stale. */
 void cop_fuse_profile_ttl(struct op *op, enum cop_prof_ttl event);
-/* Counts and traces an operation on this inode that is answered immediately, with rc. */
+/* Counts and traces an operation on this inode that is answered with rc right away. */
 void cop_fuse_profile(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op kind, int rc);
-/* Requests it from tree/fetch; next is called once, now or later. */
+/* Requests the object from tree/fetch; next is called once, now or later. */
 void cop_fuse_ask(struct op *op, const struct cop_ask *ask,
 	void (*next)(struct op *op, struct cop_obj *obj, int rc));
 /* Adds this request to the record. */
 void cop_fuse_record(struct op *op, const struct cop_ask *ask);
-/* The same for the name being looked up. */
+/* Adds the name being looked up to the record. */
 void cop_fuse_record_name(struct op *op);
 /* Replies with an error and frees op. */
 void cop_fuse_fail(struct op *op, int rc);
@@ -265,7 +267,7 @@ void cop_fuse_trace_now(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op kind, i
 int cop_fuse_places_find(struct cop_fuse *fs);
 void cop_fuse_places_free(struct cop_fuse *fs);
 enum place cop_fuse_place(const struct cop_fuse *fs, const char *path);
-/* Whether the path is inside a proc file system (its root excluded). */
+/* Whether the path is inside a proc file system, but not its root. */
 bool cop_fuse_is_below_proc(const struct cop_fuse *fs, const char *path);
 
 /* ---- local.c: passthrough on the node ---- */
@@ -284,24 +286,23 @@ void cop_fuse_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
 /* Answers a lookup with these attributes. */
 void cop_fuse_reply_entry(
 	struct op *op, struct cop_attr *attr, const char *target, size_t target_len);
-/* Requests the single name. */
+/* Requests the name by itself, without the listing. */
 void cop_fuse_lookup_singly(struct op *op);
-/* The file through which programs of Copper 1.0 read a mount's counters: every lookup of it
- * fails. */
+/* The file through which programs written for Copper 1.0 read a mount's counters. Every lookup of
+ * it fails. */
 bool cop_fuse_is_old_ioctl(const char *name, size_t len);
-/* The inode of a name in op's directory, like cop_fuse_inode_get. Adapts attr to the request's
- * side. */
+/* Like cop_fuse_inode_get, for a name in op's directory; also adapts attr to the request's side. */
 struct inode *cop_fuse_inode_shown(struct op *op, const char *name, size_t name_len,
 	const char *target, size_t target_len, struct cop_attr *attr);
 /* Adapts the attributes of this inode to the request's side. */
 void cop_fuse_show(const struct op *op, const struct inode *i, struct cop_attr *attr);
-/* The same for a mode. */
+/* Adapts a mode likewise. */
 mode_t cop_fuse_shown_mode(const struct op *op, mode_t mode);
-/* The target through which a view reaches a FIFO or socket. Returns the length, or
+/* The link target through which a view reaches a FIFO or socket. Returns its length or
  * -ENAMETOOLONG. */
 int cop_fuse_special_target(const struct inode *i, char out[PATH_BYTES]);
-/* The target as shown to the user. Returns its length; out has PATH_BYTES. depth: directories
- * between the root and the link. */
+/* The link target as programs see it. Returns its length. depth: number of directories between the
+ * root and the link. */
 size_t cop_fuse_rewrite(const struct cop_fuse *fs, unsigned depth, const char *target, size_t len,
 	char out[PATH_BYTES]);
 void cop_fuse_readlink(fuse_req_t req, fuse_ino_t ino);
@@ -317,21 +318,21 @@ extern const struct fuse_lowlevel_ops cop_fuse_ops;
 
 /* ---- bypass.c: files read without the tree ---- */
 bool cop_fuse_bypasses(const struct cop_fuse *fs, const struct cop_attr *attr);
-/* size and off are set and within the file. */
+/* op->size and op->off are set and lie within the file. */
 void cop_fuse_bypass_read(struct op *op);
 
 /* ---- store.c ---- */
-/* Call it after the reply to this read: stores the rest of its chunks in the kernel if that
- * avoids fetching them again. */
+/* Call it after replying to this read: stores the rest of its chunks in the kernel if that avoids
+ * fetching them again. */
 void cop_fuse_store(struct op *op);
 
 /* ---- ahead.c ---- */
-/* A read has accessed this chunk: requests the data probably read next. */
+/* Call it when a read has accessed this chunk: requests the data likely to be read next. */
 void cop_fuse_read_ahead(struct cop_fuse *fs, struct inode *i, uint64_t index);
 
-/* ---- tell.c: for the thread of notify.c, which may block for long here ---- */
-/* Makes the kernel forget a name, or a directory's attributes and names or a file's pages, on
- * both sides. */
+/* ---- tell.c: only on the thread of notify.c, because these calls may block for long ---- */
+/* The first makes the kernel forget a name on both sides; the second, a directory's attributes and
+ * names or a file's pages. */
 void cop_fuse_tell_name(struct cop_fuse *fs, struct inode *dir, const char *name, size_t len);
 void cop_fuse_tell_inode(struct cop_fuse *fs, struct inode *i);
 /* Makes the kernel forget every name at and below this directory. */
@@ -342,11 +343,10 @@ void cop_fuse_tell_names(struct cop_fuse *fs, struct inode *dir);
 /* ---- absent.c ---- */
 void cop_fuse_absent_init(struct absent_names *a);
 void cop_fuse_absent_fini(struct absent_names *a);
-/* Lists a name (shorter than NAME_BYTES) before the kernel caches its absence in the root.
- * False: do not let the kernel cache it, because memory is short or no notification can be
- * queued. */
+/* Remembers a name (shorter than NAME_BYTES) before the kernel caches its absence in the root.
+ * False: the kernel must not cache it, because memory is short or no notification can be queued. */
 bool cop_fuse_note_absent(struct cop_fuse *fs, const char *name, size_t len);
-/* On the thread of notify.c: makes the kernel forget all of them. */
+/* On the thread of notify.c: makes the kernel forget all these names. */
 void cop_fuse_tell_absent(struct cop_fuse *fs);
 
 /* ---- notify.c ---- */
@@ -354,15 +354,15 @@ int cop_fuse_notify_start(struct cop_fuse *fs);
 void cop_fuse_notify_stop(struct cop_fuse *fs);
 /* For tests: simulates a lack of memory for notifications. */
 void cop_fuse_starve(struct cop_fuse *fs, bool starve);
-/* The file does not match its dentry: makes the kernel look up the name again. */
+/* Makes the kernel look up the name again, because the file no longer matches its dentry. */
 void cop_fuse_forget_name(struct cop_fuse *fs, struct inode *i);
-/* The directory has changed since the kernel read it: makes the kernel reread its names. */
+/* Makes the kernel reread the directory's names, because they have changed since it read them. */
 void cop_fuse_forget_names(struct cop_fuse *fs, struct inode *dir);
-/* Makes the kernel forget a negative dentry in the root, for lack of space here. -ENOMEM,
- * -ENOBUFS: it does not. */
+/* Makes the kernel forget a negative dentry in the root, because the list here is full. On -ENOMEM
+ * and -ENOBUFS the kernel keeps it. */
 int cop_fuse_forget_absent(struct cop_fuse *fs, const char *name, size_t len);
 
-/* The kernel's pages of a file are wrong: drops them. */
+/* Makes the kernel drop its pages of a file, because they are wrong. */
 void cop_fuse_forget_pages(struct cop_fuse *fs, struct inode *i);
 /* Makes the kernel revalidate each name in the directory. */
 void cop_fuse_expire_names(struct cop_fuse *fs, struct inode *dir);
@@ -389,7 +389,7 @@ void cop_fuse_fallocate(
 	fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len, struct fuse_file_info *fi);
 void cop_fuse_copy_file_range(fuse_req_t req, fuse_ino_t ino, off_t off, struct fuse_file_info *fi,
 	fuse_ino_t to, off_t to_off, struct fuse_file_info *to_fi, size_t len, int flags);
-/* Answers a request for an unnamed file, which libfuse does not support; false for any other
+/* Refuses an O_TMPFILE request, which libfuse does not support; returns false for any other
  * request. */
 bool cop_fuse_refuse_tmpfile(struct cop_fuse *fs, const struct fuse_buf *buf);
 
@@ -399,38 +399,38 @@ bool cop_fuse_refuse_tmpfile(struct cop_fuse *fs, const struct fuse_buf *buf);
 struct attrs {
 	struct op *op;
 	const void *names;     /* the listing */
-	struct cop_obj *page;  /* the page last consulted, and an entry likewise: references */
+	struct cop_obj *page;  /* the page last used, a reference; NULL: none */
 	struct cop_obj *entry; /* or NULL */
 	uint64_t index;        /* of that page; UINT64_MAX: none yet */
 	size_t dir_len;
 	char dir[PATH_BYTES], path[PATH_BYTES];
 };
-/* Answers the lookup of a name that is in this listing without attributes, now or later; false
- * (and nothing is done) if the name should be requested individually. */
+/* Answers, now or later, the lookup of a name that this listing has without attributes. False, with
+ * nothing done, if the name should be requested by itself. */
 bool cop_fuse_page_lookup(struct op *op, const void *names, const struct cop_listing_entry *listed);
-/* False if entries of this listing have no attributes from other sources. page, if any, is used
- * even if the cache has no space for it. */
+/* False if no other source has attributes for the entries of this listing. A page, if given, is
+ * used even if the cache has no space for it. */
 bool cop_fuse_attrs_init(struct attrs *a, struct op *op, const void *names, struct cop_obj *page);
 void cop_fuse_attrs_fini(struct attrs *a);
-/* Completes an entry from this node's cache; returns the source object, valid until the next
- * call, or NULL. */
+/* Fills in an entry's attributes from this node's cache. Returns the object they came from, valid
+ * until the next call, or NULL. */
 const struct cop_obj *cop_fuse_attrs_find(struct attrs *a, struct cop_listing_entry *e);
-/* Whether a program is traversing the directory and has reached this entry. If so, *ask is the
- * request for its page, with the path in dir, and the following pages are requested. */
+/* Whether a program is traversing the directory and has reached this entry. If so, requests the
+ * following pages and fills *ask with the request for this entry's page, with its path in dir. */
 bool cop_fuse_attrs_want(struct op *op, const void *names, uint32_t entry, char dir[PATH_BYTES],
 	struct cop_ask *ask);
-/* The page is unavailable. */
+/* Call it when the page is unavailable. */
 void cop_fuse_attrs_fail(struct op *op, const void *names);
 /* A directory read has returned attributes for the entries before this one. */
 void cop_fuse_attrs_given(struct op *op, uint32_t entry);
 
 /* ---- names.c ---- */
-/* Call it before names of this directory are taken from this listing. Where the kernel has
- * cached different ones, makes it revalidate all of them. */
+/* Call it before serving names of this directory from this listing. If the kernel has cached names
+ * from another version, makes it revalidate all of them. */
 void cop_fuse_meet_names(struct cop_fuse *fs, struct inode *dir, const void *blob);
 
 /* ---- check.c ---- */
-/* In $PATH or in distributions' directories. */
+/* Whether fusermount3 is in $PATH or where distributions install it. */
 bool cop_fuse_have_fusermount(void);
 
 /* ---- umount.c ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared by the tests of kernel requests: the operations table without a kernel, over a real
- * tree/fetch and cache and a fake origin. The test replaces libfuse's reply functions with
- * recording ones. Each test has a fresh mount. */
+/* Shared by the tests of kernel requests: the operations table without a kernel, on top of a real
+ * tree/fetch and cache and a fake origin. Replaces libfuse's reply functions with ones that record.
+ * Each test has a fresh mount. */
 #ifndef COP_MOUNT_FUSE_TESTING_H
 #define COP_MOUNT_FUSE_TESTING_H
 
@@ -166,7 +166,7 @@ static inline int setup(void **state)
 	return setup_with(cop_origin_fake_new());
 }
 
-/* When this returns, the origin has no work left. */
+/* On return, the origin has no work left. */
 static inline void close_origin(void)
 {
 	if (!origin)
@@ -200,7 +200,7 @@ static inline void put_file(const char *path, const char *content)
 		content ? content : "", content ? strlen(content) : 0);
 }
 
-/* A request without a reply so far. */
+/* Starts a request, which has no reply yet. */
 static inline fuse_req_t begin_request(void)
 {
 	free(req.data);
@@ -208,7 +208,7 @@ static inline fuse_req_t begin_request(void)
 	return &req;
 }
 
-/* Runs the origin, or waits for it, until there is a reply; expects exactly one. */
+/* Runs the origin, or waits for it, until there is a reply. Expects exactly one. */
 static inline void end_request(void)
 {
 	while (!origin_is_real && !req.replies && cop_origin_fake_run(origin, 1))

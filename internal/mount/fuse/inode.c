@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The inodes used by the kernel or an operation, by parent and name. An inode's address is its
+/* The inodes that the kernel or an operation uses, by parent and name. An inode's address is its
  * node id, valid while the kernel has a reference. */
 #include "mount/fuse/fuse_priv.h"
 
@@ -135,7 +135,7 @@ struct inode *cop_fuse_inode_get(struct cop_fuse *fs, struct inode *parent, cons
 	if (!i)
 		i = add_child(s, hash, parent, name, name_len);
 	if (i) {
-		/* A file's attributes are constant within a version, so readers need no lock. */
+		/* A file's attributes do not change within a version, so readers need no lock. */
 		if (made || S_ISDIR(attr->mode) || place != PLACE_TREE)
 			i->attr = *attr;
 		if (made)
@@ -151,9 +151,9 @@ void cop_fuse_inode_ref(struct inode *i)
 	atomic_fetch_add(&i->refs, 1);
 }
 
-/* Drops n references. Returns true if they were the last and the inode was removed from the
- * table. The last ones are dropped under the lock: no lookup finds an inode that is about to be
- * freed. */
+/* Drops n references. Returns true if they were the last ones and the inode was removed from the
+ * table. The last ones are dropped under the lock, so that no lookup finds an inode that is about
+ * to be freed. */
 static bool drop_lookups(struct cop_fuse *fs, struct inode *i, uint64_t n)
 {
 	struct inode_shard *s = shard_of(fs, i->link.hash);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pseudo file systems (proc, sysfs, tmpfs, ...) below the source: passed through on the node and
- * never cached, on the origin's workers, because such files may block. /proc/self is the
- * requesting process.
+/* Pseudo file systems (proc, sysfs, tmpfs, ...) below the source. The node passes requests through
+ * to its own ones and caches nothing; this runs on the origin's workers, because such files may
+ * block. /proc/self refers to the requesting process.
  *
- * The kernel checks the modes before it sends a request, which is sufficient except for proc.
- * There the identity of the opener determines access to a process's maps or cwd, and the opener
- * is this node. So with --allow-other only the node's user has access below /proc. Nothing
- * outlives a request: names and attributes are not cached by the kernel and reads bypass its
- * pages, so one user's data is never shown to another. */
+ * The kernel checks the modes before it sends a request, which is sufficient except for proc. In
+ * proc, access to a process's maps or cwd depends on who opened the file, and that is this node. So
+ * with --allow-other only the node's user has access below /proc. Nothing outlives a request: the
+ * kernel caches neither names nor attributes, and reads bypass its page cache, so one user never
+ * sees another's data. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/sysmacros.h>
 
-/* Every pseudo file system numbers its inodes from 1, and the mount shows all of them under one
- * device, so the device number is mixed in. */
+/* Every pseudo file system numbers its inodes from 1, but the mount shows all of them as one
+ * device. So the inode number is a hash that includes the device. */
 static uint64_t ino_of(dev_t dev, ino_t ino)
 {
 	uint64_t pair[2] = {dev, ino}, mixed = cop_hash64(pair, sizeof(pair), 2);
@@ -46,7 +46,7 @@ static void attr_of(const struct stat *st, struct cop_attr *a)
 	};
 }
 
-/* The attributes of the mount point seen from inside: an empty directory. */
+/* The attributes of the mount point as seen through the mount: an empty directory. */
 static void self_attr(const char *path, struct cop_attr *a)
 {
 	*a = (struct cop_attr){.ino = cop_hash64(path, strlen(path), 1),
@@ -98,7 +98,7 @@ static int stat_local(struct op *op, const char *path, struct cop_attr *a)
 	return 0;
 }
 
-/* Runs on a worker. A READ has its file open; access was checked at open. */
+/* Runs on a worker. A READ already has its file open, and access was checked at open. */
 static void do_local(void *arg, int rc)
 {
 	struct op *op = arg;
@@ -182,12 +182,12 @@ static int getattr_local(struct op *op, const char *path)
 
 void cop_fuse_local_getattr(struct op *op)
 {
-	/* Each request reaches the other file system, like a miss reaches the storage. */
+	/* Each request reaches the other file system, as a miss reaches the storage. */
 	op->asked = op->missed = true;
 	run_local(op, getattr_local);
 }
 
-/* The process of a thread, from /proc/TID/status. */
+/* The process that a thread belongs to, from /proc/TID/status. */
 static int process_of(int tid)
 {
 	char path[64], *text, *line;
@@ -204,7 +204,7 @@ static int process_of(int tid)
 	return tgid;
 }
 
-/* The targets of /proc/self and /proc/thread-self for the requesting process. */
+/* The target of /proc/self or /proc/thread-self for the requesting process. */
 static int self_target(struct op *op, char *target, size_t size)
 {
 	int tid = (int)fuse_req_ctx(op->req)->pid;
@@ -283,7 +283,7 @@ static int read_local(struct op *op, const char *path)
 	return rc;
 }
 
-/* The version field carries the descriptor; it is unused for a local file. */
+/* A local file has no version, so that field carries the descriptor. */
 void cop_fuse_local_read(struct op *op, struct fuse_file_info *fi)
 {
 	op->version = fi->fh;
@@ -320,7 +320,7 @@ static size_t fill_names(struct op *op, DIR *dir, char *buf)
 	return used;
 }
 
-/* The names in /proc are processes. */
+/* Names in /proc reveal processes, so only the node's user may list it. */
 static bool may_list(struct op *op, const char *path)
 {
 	char below[PATH_BYTES + 2];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pseudo file systems below the source, played by folders of a real one, and the mount point as it
- * is seen from inside. */
+/* Pseudo file systems below the source, simulated with directories of a real file system, and the
+ * mount point as seen through the mount. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -110,7 +110,7 @@ static void what_it_has_is_asked_for_each_time(void **state)
 	put("sys/none", "now");
 	lookup_below("sys", "none");
 	assert_int_equal(req.error, 0);
-	/* The tree has nothing of it. */
+	/* None of this went through the tree. */
 	assert_int_equal(cop_stats_get(&stats, COP_ORIGIN_OPERATIONS), 0);
 }
 
@@ -137,7 +137,7 @@ static void its_bytes_come_through_an_open_file(void **state)
 	assert_int_equal(req.error, EINVAL);
 }
 
-/* The kernel never got the descriptor. */
+/* The kernel never received the descriptor. */
 static void an_open_that_was_interrupted_is_closed(void **state)
 {
 	fuse_ino_t f = lookup_below("sys", "f");
@@ -146,7 +146,7 @@ static void an_open_that_was_interrupted_is_closed(void **state)
 	(void)state;
 	req.lost = -ENOENT;
 	fi = open_file(f);
-	/* A worker closes it after the reply that failed. */
+	/* A worker closes it after the failed reply. */
 	close_origin();
 	assert_int_equal(fcntl((int)fi.fh, F_GETFD), -1);
 }
@@ -172,7 +172,7 @@ static void its_names_are_read_from_any_place(void **state)
 
 	(void)state;
 	for (; pages < 10; pages++) {
-		/* Space for one name only. */
+		/* There is space for only one name. */
 		read_dir(sys, 40, (off_t)off, false);
 		if (!req.len)
 			break;
@@ -185,7 +185,7 @@ static void its_names_are_read_from_any_place(void **state)
 	assert_int_equal(files, 1);
 	read_dir(sys, 4096, 0, true);
 	assert_true(req.len > 0);
-	/* READDIRPLUS gives the kernel no inodes of it. */
+	/* READDIRPLUS gives the kernel no inodes here. */
 	assert_int_equal(cop_fuse_inode_count(fs), 1);
 	read_dir(lookup_below("sys", "f"), 4096, 0, false);
 	assert_int_equal(req.error, ENOTDIR);
@@ -240,7 +240,7 @@ static void another_user_sees_nothing_below_proc(void **state)
 	assert_int_equal(req.error, EACCES);
 	read_dir(proc, 4096, 0, false);
 	assert_int_equal(req.error, EACCES);
-	/* proc itself, and other pseudo file systems, are for everybody. */
+	/* Everybody may access proc itself, and other pseudo file systems. */
 	cop_fuse_ops.getattr(begin_request(), proc, NULL);
 	end_request();
 	assert_int_equal(req.error, 0);

@@ -2,11 +2,12 @@
 /* Names and attributes. The directory's listing answers a lookup. If there is none, or it is
  * inconclusive, the single entry does.
  *
- * The first name looked up in a directory is requested individually, together with the listing,
- * in one message; at a root, which has no messages to save, even if the listing is already in
- * flight. On a slow storage it takes one operation instead of four in a row for a listing, and a
- * program often only traverses a directory. Later the kernel may have names from an older
- * listing, and a single entry might be of another version. */
+ * The first name looked up in a directory is requested by itself alongside the listing, in one
+ * message. A root, which has no messages to save, does so even if the listing is already in flight.
+ * On slow storage a single name takes one operation, while a listing takes four in a row, and a
+ * program often only passes through a directory. Later names are not requested this way: by then
+ * the kernel may have names from an older listing, and a single entry might have a different
+ * version. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <dirent.h>
@@ -25,7 +26,7 @@ void cop_fuse_reply_entry(
 		return;
 	}
 	e.ino = cop_fuse_nodeid(op, i, attr->mode);
-	/* The inode is in the table by now, so an invalidation finds it there. */
+	/* The inode is already in the table, so an invalidation finds it there. */
 	e.attr_timeout = e.entry_timeout = cop_fuse_name_seconds(op, attr);
 	cop_fuse_stat(attr, &e.attr);
 	/* An interrupted request gets no reply, so the kernel holds no reference. */
@@ -34,13 +35,13 @@ void cop_fuse_reply_entry(
 	cop_fuse_op_free(op);
 }
 
-/* Absence is an entry with inode 0, which the kernel caches; it does not cache an error. */
+/* An absent name is answered with inode 0, which the kernel caches; it does not cache an error. */
 static void reply_absent(struct op *op, bool certain)
 {
 	struct fuse_entry_param e = {.ino = 0};
 
 	certain = certain && (op->fs->conn_caps & CAP_ABSENT_ENTRIES);
-	/* The name is listed before the epoch is read: an invalidation either finds the name or
+	/* The name is noted before the epoch is read, so an invalidation either finds the name or
 	 * is detected here. */
 	if (!op->inode->parent)
 		certain = certain && cop_fuse_note_absent(op->fs, op->name, op->name_len);
@@ -68,7 +69,7 @@ static void with_entry(struct op *op, struct cop_obj *obj, int rc)
 		cop_fuse_fail(op, rc);
 	} else {
 		cop_entry_get(obj->data, &attr, &target, &target_len);
-		/* As if the listing had answered; a single entry is recorded. */
+		/* Record the name as if the listing had answered. */
 		if (op->first)
 			cop_fuse_record_name(op);
 		cop_fuse_reply_entry(op, &attr, target, target_len);
@@ -93,8 +94,8 @@ void cop_fuse_lookup_singly(struct op *op)
 	ask_fetch(op, COP_ASK_ENTRY, 0, true, with_entry);
 }
 
-/* The directory does not list the name. If it may exist nevertheless, the storage is queried,
- * and its result is valid while the directory is unchanged. */
+/* The directory does not list the name. If it may exist nevertheless, asks the storage; the answer
+ * is valid as long as the directory is unchanged. */
 static void unlisted(struct op *op)
 {
 	if (!op->may_be_hidden) {
@@ -112,8 +113,8 @@ static void with_check(struct op *op, struct cop_obj *obj, int rc)
 {
 	(void)obj;
 	op->checked = true;
-	/* The listing is still right, or the path is no longer a directory. Otherwise names may
-	 * have been added; known names are unchanged. */
+	/* If the listing is still right or the path is no longer a directory, the name is absent.
+	 * Otherwise names may have been added; known names are unchanged. */
 	if (rc == 0) {
 		unlisted(op);
 	} else if (rc == -ENOENT || rc == -ENOTDIR) {
@@ -126,8 +127,8 @@ static void with_check(struct op *op, struct cop_obj *obj, int rc)
 	}
 }
 
-/* A listing is no evidence about the names of snapshots and similar directories of storages (NFS
- * servers, ZFS, GPFS, WekaFS, CephFS, GlusterFS, Lustre), nor about any name on a storage whose
+/* A listing proves nothing about snapshot directories and the like, which file systems hide (NFS
+ * servers, ZFS, GPFS, WekaFS, CephFS, GlusterFS, Lustre), nor about any name on storage whose
  * listings may be incomplete. */
 static bool may_be_hidden(const struct op *op, uint32_t flags)
 {
@@ -146,8 +147,8 @@ static bool may_be_hidden(const struct op *op, uint32_t flags)
 	return false;
 }
 
-/* The listing does not have the name. The absence is valid for a TTL; then the root revalidates
- * the directory. */
+/* The listing does not have the name. The absence is valid for a TTL, after which the root
+ * revalidates the directory. */
 static void listed_absent(struct op *op, struct cop_obj *obj)
 {
 	struct cop_attr dir;
@@ -187,7 +188,7 @@ static void without_listing(struct op *op)
 		cop_fuse_lookup_singly(op);
 }
 
-/* Whether a directory is listed here with its attributes. */
+/* Whether the name is a directory whose own listing is cached here, with its attributes. */
 static bool is_listed_dir(struct op *op, const struct cop_listing_entry *e, struct cop_attr *attr)
 {
 	char path[PATH_BYTES];
@@ -225,7 +226,7 @@ static void with_listing(struct op *op, struct cop_obj *obj, int rc)
 	}
 }
 
-/* The listing is for the names that follow. */
+/* The listing serves the names looked up after this one. */
 static void lookup_first(struct op *op, const char *path)
 {
 	struct cop_fuse *fs = op->fs;
@@ -275,7 +276,7 @@ static void lookup_in_tree(struct op *op)
 		cop_fuse_ask(op, &listing, with_listing);
 }
 
-/* Names below a pseudo file system, and such a mount point itself, never reach the tree. */
+/* Names at and below the mount point of a pseudo file system never reach the tree. */
 static bool is_local(struct op *op)
 {
 	char path[PATH_BYTES];
@@ -293,8 +294,8 @@ bool cop_fuse_is_old_ioctl(const char *name, size_t len)
 	return len == sizeof(old) - 1 && memcmp(name, old, len) == 0;
 }
 
-/* Programs of Copper 1.0 open this file in the mount and send it an ioctl. No ioctl would be
- * answered, and they would read zeros. */
+/* Programs written for Copper 1.0 open this file in the mount and send it an ioctl. If the open
+ * succeeded, the ioctl would fail and they would read zeros. */
 static void refuse_old_ioctl(struct op *op)
 {
 	cop_log_warn(
@@ -320,7 +321,7 @@ static void with_root(struct op *op, struct cop_obj *obj, int rc)
 	cop_fuse_op_free(op);
 }
 
-/* Whether it is this name in the root of the bare mount or of the view side. */
+/* Whether op looks up this name in the root of the given side. */
 static bool is_unlisted(const struct op *op, bool view, const char *name)
 {
 	return !op->inode->parent && op->view == view && strcmp(op->name, name) == 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An evicted listing is refetched and may then be another version. Of the names that the kernel
- * received from the old one, this node has only the inodes. */
+/* When an evicted listing is fetched again, its version may have changed. Of the names that the
+ * kernel received from the old version, this node then has only the inodes. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <sys/stat.h>
 
-/* Whether the kernel has this name as another file. A directory stays the same regardless of its
- * content. */
+/* Whether the kernel has a different file under this name. A directory counts as the same whatever
+ * it contains. */
 static bool is_another(struct cop_fuse *fs, struct inode *dir, const struct cop_listing_entry *e)
 {
 	struct inode *i = e->has_attr ? cop_fuse_inode_find(fs, dir, e->name, e->name_len) : NULL;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Notifications that make the kernel forget. A separate thread sends them, because one may wait
- * in the kernel for a request that a worker has to answer, which may wait for a hanging storage.
- * So nothing here waits for that thread, and its queue is bounded.
+/* Notifications that make the kernel forget. A separate thread sends them, because a notification
+ * may block in the kernel until a worker answers some request, and that may depend on storage that
+ * hangs. So nothing here waits for that thread, and its queue is bounded.
  *
- * Sending needs no memory, but queueing does. If memory is short or the queue is full, callers
- * with a completion callback get an error immediately; for all others the kernel is made to
+ * Sending needs no memory, but queueing does. If memory is short or the queue is full, callers with
+ * a completion callback get an error immediately; for all others, the thread makes the kernel
  * forget everything. */
 #include "mount/fuse/fuse_priv.h"
 
 #define QUEUE_MAX 4096
 
-/* What a notification is about. */
+/* What the kernel should forget. */
 enum about {
-	ABOUT_NAME,   /* one name below a directory */
-	ABOUT_DIR,    /* a directory's own attributes and listing; a file's attributes and pages */
-	ABOUT_NAMES,  /* the same plus all names in it */
-	ABOUT_UNDER,  /* everything cached at and below it */
-	ABOUT_ABSENT, /* as ABOUT_NAME, but nothing has changed */
+	ABOUT_NAME, /* one name below a directory */
+	ABOUT_DIR,  /* a directory's own attributes and listing, or a file's attributes and pages */
+	ABOUT_NAMES,  /* a directory's attributes and listing, and all names in it */
+	ABOUT_UNDER,  /* everything cached at and below a directory */
+	ABOUT_ABSENT, /* like ABOUT_NAME, but the name has not changed */
 	ABOUT_NOTHING,
 };
 
@@ -31,8 +31,8 @@ struct note {
 	char name[];
 };
 
-/* Takes the next notification. False: none is left and the thread ends. *note is NULL if
- * everything must be forgotten. */
+/* Takes the next notification. False: none is left, and the thread ends. *note is NULL if the
+ * kernel must forget everything. */
 static bool next_note(struct cop_fuse *fs, struct note **note)
 {
 	struct cop_list *l = NULL;
@@ -52,8 +52,8 @@ static bool next_note(struct cop_fuse *fs, struct note **note)
 
 /* ---- sending ---- */
 
-/* The notification has been sent. A request that began before this node forgot the names may
- * still be answered with them; that reply is not cached. */
+/* Call it when the notification has been sent. A request that began before this node forgot the
+ * names may still be answered with them, but the kernel will not cache that reply. */
 static void end_note(struct cop_fuse *fs, struct note *n)
 {
 	cop_fuse_inode_put(fs, n->dir, 1);
@@ -105,7 +105,7 @@ int cop_fuse_notify_start(struct cop_fuse *fs)
 	return rc;
 }
 
-/* Sends the queued notifications before the thread ends. */
+/* The thread sends the queued notifications before it ends. */
 void cop_fuse_notify_stop(struct cop_fuse *fs)
 {
 	if (!fs->notifying)
@@ -155,7 +155,7 @@ static int queue_note(struct cop_fuse *fs, struct note *n)
 		pthread_cond_signal(&fs->notify_wake);
 	}
 	pthread_mutex_unlock(&fs->notify_lock);
-	/* The mount has been removed. */
+	/* The mount is gone, so there is nothing to send. */
 	if (ends)
 		end_note(fs, n);
 	return full && !ends ? -ENOBUFS : 0;
@@ -267,12 +267,13 @@ int cop_fuse_invalidate(struct cop_fuse *fs, const char *path, void (*told)(void
 
 	atomic_fetch_add(&fs->epoch, 1);
 	at = walk_names(fs, path, &rest);
-	/* The nodes have dropped the listing with the name, and with it all its names. */
+	/* The nodes have dropped the listing that contains the name, and with it the name's
+	 * siblings. */
 	if (!*rest && at->parent)
 		tell_inode(fs, at->parent, ABOUT_NAMES, "", 0);
 	else if (*rest && !strchr(rest, '/'))
 		tell_inode(fs, at, ABOUT_NAMES, "", 0);
-	/* The kernel may have a negative dentry for a name without an inode. */
+	/* Even for a name without an inode, the kernel may have a negative dentry. */
 	rc = tell_and_then(fs, at, *rest ? ABOUT_NAME : ABOUT_UNDER, rest, false, told, arg);
 	if (rc)
 		tell_all(fs);
@@ -292,7 +293,7 @@ int cop_fuse_forget_in(struct cop_fuse *fs, const char *dir, void (*then)(void *
 	atomic_fetch_add(&fs->turning, 1);
 	atomic_fetch_add(&fs->epoch, 1);
 	at = walk_names(fs, dir, &rest);
-	/* If the kernel has no inode of a directory, it has no names in it. */
+	/* If the kernel has no inode for the directory, it has no names in it either. */
 	rc = tell_and_then(fs, at, *rest ? ABOUT_NOTHING : ABOUT_NAMES, "", true, then, arg);
 	if (rc)
 		atomic_fetch_sub(&fs->turning, 1);

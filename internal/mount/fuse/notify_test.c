@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kernel is told: this test is the other end of the session and reads it. */
+/* The notifications that the kernel receives. This test is the other end of the session and reads
+ * them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -216,7 +217,7 @@ static void without_memory_an_invalidation_fails_and_the_kernel_forgets_all(void
 	assert_true(was_told("-f2 ") && was_told("-sub ") && was_told("-f0 "));
 }
 
-/* The kernel blocks on the first notification, and the others are queued meanwhile. */
+/* The kernel blocks on the first notification, while the others are queued. */
 static void a_kernel_that_waits_is_asked_for_no_more_than_the_queue_holds(void **state)
 {
 	int waiting = 0;
@@ -240,8 +241,8 @@ static void a_kernel_that_waits_is_asked_for_no_more_than_the_queue_holds(void *
 	assert_true(was_told("-f2 ") && was_told("-dir "));
 }
 
-/* Lists absent names of 200 bytes, from number `from` on, until the kernel may not hold one more.
- */
+/* Notes absent names of 200 bytes, starting with number `from`, until the kernel may cache no
+ * more. */
 static unsigned note_many(unsigned from, unsigned most)
 {
 	char name[256];
@@ -262,12 +263,12 @@ static void the_list_of_absent_names_is_bounded_and_the_kernel_forgets_the_oldes
 	(void)state;
 	assert_true(cop_fuse_note_absent(&w->fs, "first", 5));
 	assert_true(cop_fuse_note_absent(&w->fs, "second", 6));
-	/* Looked up again: now the other one is the oldest. */
+	/* This name is looked up again, so now the other one is the oldest. */
 	assert_true(cop_fuse_note_absent(&w->fs, "first", 5));
 	atomic_store(&w->hangs, true);
 	assert_int_equal(note_many(0, many), many);
 	assert_in_range(w->fs.absent.bytes, 3 * COP_MIB, COP_FUSE_ABSENT_BYTES);
-	/* The kernel does not take notifications now, so it may not hold more names. */
+	/* The kernel accepts no notifications now, so it may not cache more names. */
 	sem_wait(&w->hung);
 	assert_in_range(note_many(many, many), 1, many - 1);
 	sem_post(&w->hang);
@@ -276,7 +277,7 @@ static void the_list_of_absent_names_is_bounded_and_the_kernel_forgets_the_oldes
 	assert_int_equal(note_many(2 * many, many), many);
 }
 
-/* The mount is gone, so there is nobody to notify. */
+/* The mount is gone, so there is nothing to send. */
 static void after_the_end_a_callback_runs_at_once(void **state)
 {
 	(void)state;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared by all operations: the struct of a waiting request, requests to tree/fetch, errors,
- * attributes. */
+/* Shared by all operations: the life of struct op, requests to tree/fetch, errors, attributes. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <sys/sysmacros.h>
@@ -66,7 +65,7 @@ void cop_fuse_profile(fuse_req_t req, fuse_ino_t ino, enum cop_prof_op kind, int
 		cop_fuse_trace_now(req, ino, kind, rc);
 }
 
-/* Selects the profile table of a path by its operation. */
+/* The operation decides in which profile table its path is counted. */
 static void profile_path(struct op *op, enum cop_prof_outcome outcome)
 {
 	struct cop_prof *prof = op->fs->conf.prof;
@@ -157,7 +156,7 @@ void cop_fuse_ask(struct op *op, const struct cop_ask *ask,
 	op->asked = true;
 	rc = cop_fetch_get(fs->conf.fetch, &whose, &op->waiter, &obj);
 	if (rc == 0) {
-		/* op may have been answered and freed by now. */
+		/* op may already have been answered and freed. */
 		if (!own)
 			cop_fuse_wait_begin(&fs->waits, cop_fuse_now_us());
 		return;
@@ -172,7 +171,7 @@ void cop_fuse_ask(struct op *op, const struct cop_ask *ask,
 
 void cop_fuse_fail(struct op *op, int rc)
 {
-	/* A program gets EIO for errors that are meaningful only to a node. */
+	/* These errors mean something only to a node; a program gets EIO. */
 	if (rc == -ESHUTDOWN || rc == -ECANCELED || rc == -EBADMSG || rc == -EHOSTDOWN)
 		rc = -EIO;
 	op->outcome = rc == -ENOENT ? COP_PROF_NEGATIVE : COP_PROF_ERROR;

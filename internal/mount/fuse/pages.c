@@ -1,38 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attributes in a large directory, whose listing has none. A looked-up name is requested
- * individually, because a page costs the storage up to a thousand operations. But a program that
- * traverses the directory needs all of them. A traversal is recognised by its lookups in three
- * ways.
+/* Attributes in a large directory, whose listing has none. A name that is looked up is requested by
+ * itself, because a page costs the storage up to a thousand operations. But a program that
+ * traverses the directory needs the attributes of all names. Its lookups reveal a traversal in
+ * three ways.
  *
- * A few consecutive ones follow the listing order, as when each name is examined after reading
- * it (ls -lU). From then on directory reads return attributes too, and wait for their pages.
+ * First, a few consecutive lookups follow the listing order, as when a program reads each name and
+ * then examines it (ls -lU). From then on directory reads return attributes too, and wait for their
+ * pages.
  *
- * Several consecutive ones are each for a name that sorts after the previous one, as when names
- * are sorted first (a shell's glob). Recorded starts of Python, Perl and GCC had at most 7 such
- * in a row, so a few more than that are sufficient evidence for a single page.
+ * Second, several consecutive lookups are each for a name that sorts after the previous one, as
+ * when a program sorts the names first (a shell's glob). Recorded starts of Python, Perl and GCC
+ * had at most 7 such lookups in a row, so a few more are enough evidence for fetching a single
+ * page.
  *
- * Or there have been many, in any order. Each page is requested after that many lookups per
- * earlier page. The only page of a smaller directory is requested after a third of the names:
- * Python looks up 47 of 207 and 37 of 171.
+ * Third, there have been many lookups, in any order. Each page takes another LOOKUPS_PER_PAGE
+ * lookups. If the directory has only one page, that page is requested after lookups of a third of
+ * the names: Python looks up 47 of 207 and 37 of 171.
  *
- * Names with a cached entry cost nothing and are no evidence.
+ * Lookups of names whose entry is cached cost nothing and do not count as evidence.
  *
- * A single entry takes precedence over its page: a name keeps the attributes that local programs
- * have seen first. */
+ * A single entry takes precedence over its page, so that a name keeps the attributes that programs
+ * on this node saw first. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <sys/stat.h>
 
-/* This many lookups, each less than this many entries after the previous one, are no
- * coincidence: in a directory of many pages, and in one with a single page, whose entries are
- * always close. */
+/* RUN lookups, each less than GAP entries after the previous one, are no coincidence in a directory
+ * of many pages. The second pair is for a directory with a single page, whose entries are always
+ * close to each other. */
 #define RUN 2
 #define GAP 32
 #define RUN_SINGLE 3
 #define GAP_SINGLE 4
 #define LOOKUPS_PER_PAGE 32u
-/* In a directory with one page: this fraction of its names in any order, with the number above
- * as the minimum; and this fraction in rising order, between this minimum and the number above. */
+/* In a directory with a single page, the lookups that justify the page: 1/PART of the names in any
+ * order, but at least LOOKUPS_PER_PAGE; or 1/RISEN_PART of the names in sorted order, but at least
+ * RISEN and at most LOOKUPS_PER_PAGE. */
 #define PART 3u
 #define RISEN_PART 16u
 #define RISEN 8u
@@ -85,7 +88,7 @@ static uint32_t lookups_per_page(const void *names)
 	return COP_MAX(cop_listing_count(names) / PART, LOOKUPS_PER_PAGE);
 }
 
-/* The same for lookups in sort order. */
+/* The same for lookups in sorted order. */
 static uint32_t risen_per_page(const void *names)
 {
 	return COP_MIN(COP_MAX(cop_listing_count(names) / RISEN_PART, RISEN), LOOKUPS_PER_PAGE);
@@ -106,15 +109,15 @@ static bool rises(const void *names, uint32_t at, uint32_t entry)
 	return order < 0 || (order == 0 && was.name_len < is.name_len);
 }
 
-/* Records a lookup of this entry. True: a program is traversing the directory. Concurrent
- * lookups of several programs may be mistaken for one program's, which wastes or misses a page. */
+/* Records a lookup of this entry. True: a program is traversing the directory. Concurrent lookups
+ * by several programs may be mistaken for one program's, which wastes or misses a page. */
 static bool goes_through(struct inode *dir, const void *names, uint32_t entry)
 {
 	struct sweep *s = &dir->sweep;
 	uint32_t at = atomic_exchange(&s->at, entry + 1), run = atomic_load(&s->run);
 	uint32_t risen = atomic_load(&s->risen), looked = atomic_load(&s->looked);
 
-	/* Not a repetition of the same name. */
+	/* Skip repeated lookups of the same name. */
 	if (at != entry + 1) {
 		run = at && entry >= at && entry - at < gap_allowed(names) ? run + 1 : 0;
 		risen = rises(names, at, entry) ? risen + 1 : 0;
@@ -127,7 +130,7 @@ static bool goes_through(struct inode *dir, const void *names, uint32_t entry)
 	       looked / lookups_per_page(names) > atomic_load(&s->paged);
 }
 
-/* A name passed in a traversal is not one that a program needs at its start. */
+/* A name that a traversal passes is not recorded, because no program needs it at its start. */
 static void record_op(struct op *op)
 {
 	const struct sweep *s = &op->inode->sweep;
@@ -260,7 +263,7 @@ const struct cop_obj *cop_fuse_attrs_find(struct attrs *a, struct cop_listing_en
 	struct cop_listing_entry got;
 	struct cop_ask ask;
 
-	/* An error is more specific to the name than a page. */
+	/* An entry's error says more about the name than a page does. */
 	if (entry)
 		return entry->error ? NULL : entry;
 	ask = cop_fetch_page_ask(a->dir, a->names, e->name, e->name_len);

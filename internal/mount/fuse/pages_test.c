@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attributes of a large directory: how many requests a program costs that goes through it. */
+/* Attributes of a large directory: how many requests a program causes that traverses it. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 #define NAMES 20000u
 
 static fuse_ino_t dir;
-/* What the last directory read gave: names in its order, and whether their attributes came too. */
+/* The result of the last directory read: the names in order, and whether they had attributes. */
 static struct {
 	char name[32];
 	bool complete;
@@ -45,7 +45,7 @@ static int setup_200(void **state)
 	return setup_names(state, 200);
 }
 
-/* As much as fits in the buffer that the kernel gives; returns where the next one goes on. */
+/* Reads as many names as fit in the kernel's buffer; returns the offset of the next read. */
 static uint64_t read_names(uint64_t off)
 {
 	given_count = 0;
@@ -64,8 +64,8 @@ static uint64_t read_names(uint64_t off)
 	return off;
 }
 
-/* What a program does that looks at each name after it was read. The kernel asks for those whose
- * attributes it did not get, or has forgotten. */
+/* Acts like a program that examines each name after reading it. The kernel looks up names whose
+ * attributes it did not receive or has forgotten. */
 static void look_at_given(bool forgotten)
 {
 	for (unsigned i = 0; i < given_count; i++)
@@ -73,8 +73,8 @@ static void look_at_given(bool forgotten)
 			assert_true(lookup(dir, given[i].name) != 0);
 }
 
-/* Goes through all names; forgets: after each fifth read the kernel asks for all names again, the
- * last ones first. Returns how many names were seen. */
+/* Traverses all names; returns how many there were. forgets: after every fifth read the kernel
+ * looks up all names again, the last ones first. */
 static unsigned go_through(bool forgets)
 {
 	uint64_t off = 0, before;
@@ -106,7 +106,7 @@ static void a_program_that_goes_through_costs_a_page_for_each_thousand_names(voi
 	assert_in_range(counts.stats, 1, 5);
 }
 
-/* Under memory pressure the kernel drops what a directory read gave. */
+/* Under memory pressure the kernel drops attributes that it received from a directory read. */
 static void names_that_the_kernel_forgets_meanwhile_cost_nothing(void **state)
 {
 	struct cop_origin_fake_counts before, counts;
@@ -144,8 +144,7 @@ static struct cop_origin_fake_counts counts_of(void)
 	return cop_origin_fake_counts(origin);
 }
 
-/* Looks up so many names, each step numbers after the one before. Returns how many attributes were
- * read singly. */
+/* Looks up count names, in steps of step. Returns how many attributes were read one by one. */
 static size_t look_up(unsigned count, unsigned step)
 {
 	size_t before = counts_of().stats;
@@ -169,7 +168,7 @@ static void two_hundred_names_in_their_order_cost_one_page(void **state)
 	read_names(0);
 	look_at_given(false);
 	assert_int_equal(counts_of().pages, 1);
-	/* The directory itself was the first name above. */
+	/* The count includes the directory itself. */
 	assert_int_equal(counts_of().stats, 4);
 	assert_int_equal(look_up(200, 1), 0);
 	assert_int_equal(counts_of().pages, 1);
@@ -187,11 +186,11 @@ static void sorted_names_cost_a_few_and_a_page(void **state)
 	for (unsigned i = 0; i < 200; i++)
 		assert_true(lookup(dir, name[i]) != 0);
 	assert_int_equal(counts_of().pages, 1);
-	/* The first one was asked for before the names were known. */
+	/* The first name was requested before the listing was known. */
 	assert_int_equal(counts_of().stats - before, 200 / 16 + 1);
 }
 
-/* What Python does: a quarter of the names, in no order, and some of them again. */
+/* As Python does: looks up a quarter of the names, in no order, and some of them again. */
 static void a_quarter_of_the_names_costs_no_page(void **state)
 {
 	(void)state;
@@ -200,7 +199,7 @@ static void a_quarter_of_the_names_costs_no_page(void **state)
 	assert_int_equal(counts_of().pages, 0);
 }
 
-/* Among so few names, lookups that happen to follow the order are no more than that. */
+/* Among so few names, lookups may follow the order by chance. */
 static void names_far_apart_in_their_order_cost_no_page(void **state)
 {
 	size_t before = counts_of().stats;
@@ -221,7 +220,7 @@ static void a_third_of_the_names_in_any_order_brings_the_others(void **state)
 	assert_int_equal(counts_of().pages, 1);
 }
 
-/* What a manifest does: the first names are here before a program looks them up. */
+/* As a manifest does: fetches the first names before a program looks them up. */
 static void bring_names(unsigned count)
 {
 	struct cop_obj *obj;
@@ -240,7 +239,7 @@ static void bring_names(unsigned count)
 		;
 }
 
-/* Names that a manifest brought tell nothing of those who look them up. */
+/* Lookups of names that a manifest has prefetched are no evidence of a traversal. */
 static void names_that_are_here_tell_nothing(void **state)
 {
 	(void)state;
@@ -260,7 +259,7 @@ static unsigned complete(void)
 	return n;
 }
 
-/* Otherwise the kernel answers the program, and the next manifest lacks the names. */
+/* Otherwise the kernel would answer the program, and the next manifest would lack the names. */
 static void a_recording_node_sees_the_lookups_of_names_that_are_here(void **state)
 {
 	struct cop_manifest_item item = {.kind = COP_MANIFEST_NAME, .path = "d/name3", .len = 7};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the paths of the source that are pseudo file systems of this node, or the mount point
- * itself. It runs once, at the start: later mounts are not seen. */
+/* Finds the paths in the source that are pseudo file systems of this node, or the mount point
+ * itself. It runs once, at the start, and does not see later mounts. */
 #include "mount/fuse/fuse_priv.h"
 
 #define PLACES_MAX 256
 
-/* path relative to the source if it is strictly below, else NULL. */
+/* Returns path relative to the source if it is strictly below the source, else NULL. */
 static const char *path_below(const char *source, const char *path)
 {
 	size_t n = strlen(source);
@@ -45,7 +45,7 @@ static int add_mount(void *arg, const char *dir, const char *type)
 		       : 0;
 }
 
-/* If /proc is unreadable, the node has no mount information. */
+/* If /proc is unreadable, only the mount point itself is known. */
 int cop_fuse_places_find(struct cop_fuse *fs)
 {
 	const char *self = path_below(fs->conf.source, fs->conf.mountpoint);

@@ -2,8 +2,8 @@
 /* File data: the chunks of a read, referenced until the reply has been sent. */
 #include "mount/fuse/fuse_priv.h"
 
-/* Collects the reply's pieces, pointing into the chunks or unpacked into *unpacked, which the
- * caller frees. */
+/* Collects the pieces of the reply, which point into the chunks or into *unpacked, which the caller
+ * frees. */
 static int collect_chunks(struct op *op, struct iovec *iov, char **unpacked)
 {
 	size_t chunk = cop_fetch_chunk_bytes(op->fs->conf.fetch);
@@ -28,7 +28,7 @@ static int collect_chunks(struct op *op, struct iovec *iov, char **unpacked)
 	return rc;
 }
 
-/* Counts the bytes of a reply and the source of each chunk. */
+/* Counts the bytes of a reply and where each chunk came from. */
 static void count_bytes(struct op *op, const struct iovec *iov)
 {
 	cop_stats_add(
@@ -60,7 +60,7 @@ static void with_chunk(struct op *op, struct cop_obj *obj, int rc)
 {
 	if (rc) {
 		cop_fuse_forget_name(op->fs, op->inode);
-		/* The file existed when it was opened: for its reader it has changed. */
+		/* The file existed when it was opened, so for its reader it has changed. */
 		cop_fuse_fail(op, rc == -ENOENT ? -ESTALE : rc);
 		return;
 	}
@@ -170,8 +170,8 @@ static void with_holes(struct op *op, struct cop_obj *obj, int rc)
 		seek_in(op, obj->data, obj->len / sizeof(struct cop_extent));
 }
 
-/* ENOSYS would be simpler, but the kernel would then treat every file of the mount as having no
- * holes. Only sparse files cause requests to the tree. */
+/* ENOSYS would be simpler, but then the kernel would assume that no file of the mount has holes.
+ * Only sparse files cause requests to the tree. */
 void cop_fuse_lseek(
 	fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)
 {

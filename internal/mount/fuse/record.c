@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Records the order of first use from the kernel's requests. The kernel caches, so recording
- * costs next to nothing and needs no other settings. A recording node answers READDIRPLUS
- * without attributes where those would come from the listing: the following lookups show which
- * names a program needs. */
+/* Records the order of first use from the kernel's requests. Because the kernel caches, recording
+ * costs next to nothing and needs no other settings. While recording, the node answers READDIRPLUS
+ * without the attributes that the listing has, so that lookups show which names a program needs. */
 #include "mount/fuse/fuse_priv.h"
 
 void cop_fuse_record(struct op *op, const struct cop_ask *ask)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernel's requests that every program makes: names, directories, bytes, changes. */
+/* The requests that every program causes: names, directories, bytes, changes. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -67,7 +67,7 @@ static void an_absent_name_is_an_entry_that_the_kernel_keeps_if_it_can(void **st
 	assert_int_equal(cop_stats_get(&stats, COP_FUSE_NEGATIVE), 2);
 }
 
-/* The kernel cannot be told to forget the mount point as a whole, so the node has a list. */
+/* No notification makes the kernel forget all names in the root, so the node keeps a list. */
 static void of_many_absent_names_in_the_root_the_kernel_keeps_each(void **state)
 {
 	char name[64];
@@ -107,7 +107,7 @@ static void an_error_of_the_storage_is_the_error_of_the_name(void **state)
 	assert_int_equal(cop_stats_get(&stats, COP_FUSE_ERRORS), 1);
 }
 
-/* How many times the storage was asked for the attributes of a name, and for a listing. */
+/* Asserts how often the storage was asked for the attributes of a name, and for a listing. */
 static void assert_asked(size_t stats_, size_t lists)
 {
 	struct cop_origin_fake_counts n;
@@ -118,7 +118,7 @@ static void assert_asked(size_t stats_, size_t lists)
 	assert_int_equal(n.lists, lists);
 }
 
-/* A directory d with the files a and b, of which only the directory itself was asked for. */
+/* Creates a directory d with the files a and b, and looks up only the directory. */
 static fuse_ino_t put_two_names(void)
 {
 	fuse_ino_t d;
@@ -147,7 +147,7 @@ static void the_first_name_in_a_directory_does_not_wait_for_the_others(void **st
 	assert_asked(2, 2);
 }
 
-/* The name could be of another version than those that the kernel has. */
+/* The name could come from a different version than the names that the kernel has. */
 static void when_a_directory_is_listed_again_a_name_waits_for_it(void **state)
 {
 	fuse_ino_t d;
@@ -178,7 +178,7 @@ static void a_name_that_is_looked_up_while_the_listing_comes_waits_for_it(void *
 	assert_asked(2, 2);
 }
 
-/* As when the directory's entry brings its listing. */
+/* As when a request for the directory's entry also requests its listing. */
 static void the_first_name_does_not_wait_for_a_listing_that_comes_at_a_root(void **state)
 {
 	struct cop_ask listing = {.kind = COP_ASK_LISTING, .path = "d", .along = true};
@@ -192,7 +192,7 @@ static void the_first_name_does_not_wait_for_a_listing_that_comes_at_a_root(void
 	cop_origin_fake_run(origin, SIZE_MAX);
 	assert_int_equal(req.replies, 1);
 	assert_asked(2, 2);
-	/* Later ones wait. */
+	/* Later lookups wait. */
 	cop_cache_drop_under(cache, "d");
 	assert_int_equal(cop_fetch_get(fetch, &listing, NULL, &obj), 0);
 	lookup(d, "b");
@@ -215,7 +215,7 @@ static void an_inode_lives_until_it_is_forgotten_as_often_as_it_was_looked_up(vo
 	assert_int_equal(lookup(d, "f"), f);
 	forget(f, 2);
 	assert_int_equal(cop_fuse_inode_count(fs), 2);
-	/* The directory stays as long as an inode in it is referenced. */
+	/* The directory stays while an inode in it is referenced. */
 	forget(d, 1);
 	assert_int_equal(cop_fuse_inode_count(fs), 2);
 	forget(f, 1);
@@ -259,7 +259,7 @@ static void put_names(unsigned count)
 	}
 }
 
-/* Counts each entry of a reply; returns the offset of the last. */
+/* Counts each entry of a reply; returns the offset of the last entry. */
 static uint64_t count_names(unsigned met[NAMES], unsigned *dots, bool plus)
 {
 	uint64_t off = 0;

@@ -2,9 +2,9 @@
 /* The session: worker threads, mount and unmount.
  *
  * The workers run our own loop around fuse_session_receive_buf instead of libfuse's
- * fuse_session_loop_mt, which only the kernel can end: it never ends for a mount that was lazily
- * detached with open files. A signal without SA_RESTART interrupts a worker's read(2). It is
- * repeated until the thread has ended, because it may arrive just before the read. */
+ * fuse_session_loop_mt. Only the kernel can end the latter, and it never does for a mount that was
+ * lazily detached with open files. To stop a worker, a signal without SA_RESTART interrupts its
+ * read(2). */
 #include "base/base/compat.h"
 #include "mount/dirops/dirops.h"
 #include "mount/fuse/fuse_priv.h"
@@ -78,8 +78,8 @@ static int start_workers(struct cop_fuse *fs)
 	return rc;
 }
 
-/* A signal that arrives just before a worker blocks in read is lost, so it is repeated. A timed
- * join would depend on the wall clock. */
+/* A signal that arrives just before a worker blocks in read(2) is lost, so signals are repeated
+ * until the worker has ended. A timed join would depend on the wall clock. */
 static void stop_workers(struct cop_fuse *fs)
 {
 	const struct timespec pause = {.tv_nsec = COP_NS_PER_MS};
@@ -135,8 +135,8 @@ static int refuse_mount(const struct cop_fuse *fs, int code, struct cop_err *err
 		code ? strerror(code) : "fusermount3 refused", hint);
 }
 
-/* libfuse frees its copy of the mount point only in fuse_session_unmount, which would unmount
- * the path a second time. */
+/* libfuse frees its copy of the mount point only in fuse_session_unmount, which is not called
+ * because it would unmount the path a second time. */
 static int mount_at(struct fuse_session *session, const char *mountpoint)
 {
 	int rc;
@@ -161,7 +161,7 @@ static int mount_session(struct cop_fuse *fs, struct cop_err *err)
 	return 0;
 }
 
-/* With such a source, files that local.c restricts to the node's user would pass through the
+/* If the source is on proc, files that local.c restricts to the node's user would pass through the
  * tree. */
 static int check_source(const struct cop_fuse_conf *conf, struct cop_err *err)
 {
@@ -249,9 +249,9 @@ int cop_fuse_stop(struct cop_fuse *fs, unsigned grace_ms, struct cop_buf *holder
 
 	if (!fs)
 		return 0;
-	/* Counted here because libfuse calls destroy only when the session is freed, long after
-	 * the last report. The duration of an unmount depends on the programs that use the
-	 * mount, so it is not a request latency. */
+	/* Counted here because libfuse calls destroy only when the session is freed, long after the
+	 * last report. How long an unmount takes depends on the programs that use the mount, so
+	 * that time is no request latency. */
 	if (fs->mounted) {
 		rc = unmount_session(fs, grace_ms, holders);
 		cop_prof_op(fs->conf.prof, COP_PROF_OP_DESTROY, COP_PROF_DONE, 0);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For a file that is read in parts and does not fit in this node's cache: between two reads of a
- * chunk so many others are fetched that it is evicted, and each read of 128 KiB transfers a
- * whole chunk again. The kernel has more memory for its cache and reclaims it under pressure. So
- * the whole chunk is stored there, which saves requests for its rest.
+/* For a file that is read in parts and does not fit in this node's cache. Between two reads of a
+ * chunk, so many others are fetched that the chunk is evicted, and each 128 KiB read transfers a
+ * whole chunk again. The kernel has more memory for its cache, and reclaims it under pressure. So
+ * the whole chunk is stored there, which saves the requests for the rest of it.
  *
- * Runs on the origin's workers, because the kernel waits for pages that are being read. The
- * reply is sent first. */
+ * Storing runs on the origin's workers, because it may block in the kernel on pages that are being
+ * read. The reply is sent first. */
 #include "mount/fuse/fuse_priv.h"
 
-/* Chunks being stored into the kernel. Beyond this limit they are only cached here. */
+/* Most chunks being stored into the kernel at a time. Further ones are only cached here. */
 #define STORING_MAX 16u
 
 struct store {
@@ -46,7 +46,7 @@ static void store_now(void *arg, int rc)
 	free(s);
 }
 
-/* A sequential reader soon has all of each chunk. */
+/* A sequential reader soon reads the whole chunk anyway. */
 static bool is_worth_it(const struct op *op)
 {
 	const struct inode *i = op->inode;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Symbolic links. On the bare mount, an absolute target below the source is shown as a relative
- * one, which stays inside the mount at any location, even in a chroot. A view is in the place of
- * the source, and shows every target unchanged. So does the bare mount if ".." leads the target
- * out of the source, since nothing of the storage is above the mount.
+/* Symbolic links. The bare mount shows an absolute target below the source as a relative one, which
+ * stays inside the mount wherever it is, even in a chroot. A view is mounted over the source and
+ * shows every target unchanged. So does the bare mount if the target leaves the source through
+ * "..", because the storage is not above the mount.
  *
- * The kernel itself opens FIFOs and connects sockets, by inode, so those of the mount are
- * distinct from the storage's: the other end of a FIFO would never be opened. The bare mount
- * shows FIFOs as sockets, which open(2) refuses with ENXIO and connect(2) with ECONNREFUSED,
- * both immediately. A view shows either as a link to itself on the storage, which is mounted
- * beside the tree. */
+ * The kernel itself opens FIFOs and connects sockets, by inode, so a FIFO in the mount is a
+ * different one from that on the storage, and nobody would ever open its other end. The bare mount
+ * shows FIFOs as sockets, which open(2) refuses with ENXIO and connect(2) with ECONNREFUSED, both
+ * immediately. A view shows FIFOs and sockets as links to the originals on the storage, which is
+ * mounted beside the tree. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <sys/stat.h>
@@ -28,8 +28,8 @@ static const char *below_source(const struct cop_fuse *fs, const char *target, s
 	return len == n || target[n] == '/' ? target + n : NULL;
 }
 
-/* Whether ".." leads above the directory in which rest begins. Links on the way are not followed:
- * one that leads up is rewritten or stays absolute by itself. */
+/* Whether ".." leads above the directory in which rest begins. Links on the way are not followed: a
+ * link that leads up is itself rewritten or stays absolute. */
 static bool leads_above(const char *rest, const char *end)
 {
 	int depth = 0;

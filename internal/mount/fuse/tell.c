@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes the kernel drop a part of the tree, inode by inode. It allocates no memory: the only
- * notifying thread (notify.c) links the inodes into an intrusive list. */
+/* Makes the kernel drop part of the tree, inode by inode. It allocates no memory: the inodes are
+ * linked through told_next, which is safe because only the thread of notify.c runs this code. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 struct inode_list {
 	struct inode *top;
 	bool names;                  /* only the direct children */
-	struct inode *first[DEPTHS]; /* references, linked by told_next, by depth */
+	struct inode *first[DEPTHS]; /* by depth; references, linked through told_next */
 };
 
 static bool is_below(const struct inode *i, const struct inode *top)
@@ -28,7 +28,7 @@ static void collect_inode(void *arg, struct inode *i)
 	struct inode_list *h = arg;
 	struct inode **first;
 
-	/* Views may have mounts there, which would be lost. */
+	/* Views may have mounts on it, which would be lost. */
 	if (i->place == PLACE_SELF)
 		return;
 	if (h->names ? i->parent != h->top : !is_below(i, h->top))
@@ -39,7 +39,7 @@ static void collect_inode(void *arg, struct inode *i)
 	*first = i;
 }
 
-/* Notifies the kernel of each cached inode at or below the top, deepest first. */
+/* Calls fn for each inode that is collected, except the top, deepest first. */
 static void tell_held(
 	struct cop_fuse *fs, struct inode_list *h, void (*fn)(struct cop_fuse *, struct inode *))
 {
@@ -53,7 +53,7 @@ static void tell_held(
 		}
 }
 
-/* Calls fn for the node id on each side that the kernel may have. */
+/* Calls fn with the node id of each side that the kernel may have. */
 static void each_side(struct cop_fuse *fs, struct inode *i, const char *name, size_t len,
 	void (*fn)(struct cop_fuse *fs, fuse_ino_t id, const char *name, size_t len))
 {
@@ -91,8 +91,8 @@ static void tell_inode(struct cop_fuse *fs, struct inode *i)
 		cop_fuse_tell_name(fs, i->parent, i->name, i->name_len);
 }
 
-/* Deepest first, because forgetting a directory alone would keep inodes pinned below it by open
- * files and working directories. */
+/* Deepest first: if only the directory were forgotten, open files and working directories would
+ * keep the inodes below it. */
 void cop_fuse_tell_under(struct cop_fuse *fs, struct inode *top)
 {
 	struct inode_list h = {.top = top};
@@ -103,8 +103,8 @@ void cop_fuse_tell_under(struct cop_fuse *fs, struct inode *top)
 		cop_fuse_tell_absent(fs);
 }
 
-/* Expires the name instead of dropping it where the kernel can (Linux 6.2): objects in use,
- * above all working directories, keep their place in the tree if unchanged. */
+/* Expires the name instead of dropping it, if the kernel can (Linux 6.2): objects in use, above all
+ * working directories, then keep their place in the tree if they are unchanged. */
 static void expire_name(struct cop_fuse *fs, fuse_ino_t dir, const char *name, size_t len)
 {
 	int rc = -ENOSYS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports requests as events of the node's trace. The thread of an event is the requesting one,
- * not the answering one: a thread waits for its replies, so its events are in the order of its
- * calls. The kernel's read-ahead has no thread. */
+/* Reports requests as events of the node's trace. An event belongs to the thread that made the
+ * request, not to the one that answers it: a thread waits for its replies, so its events are in the
+ * order of its calls. The kernel's read-ahead has no thread. */
 #include "mount/fuse/fuse_priv.h"
 
 static const char *const outcomes[COP_PROF_OUTCOMES] = {[COP_PROF_DONE] = "done",
@@ -10,8 +10,8 @@ static const char *const outcomes[COP_PROF_OUTCOMES] = {[COP_PROF_DONE] = "done"
 	[COP_PROF_NEGATIVE] = "negative",
 	[COP_PROF_ERROR] = "error"};
 
-/* The result of the system call: bytes, 0, or -errno. Only file reads have bytes; those of a
- * link's target would count as data read. */
+/* The result of the system call: bytes, 0, or -errno. Only file reads have bytes; the length of a
+ * link's target would be counted as data read. */
 static int64_t result_of(const struct op *op)
 {
 	if (op->rc)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Unmounting, by the system call as root and otherwise through fusermount3 or umount(8), and
- * finding the users of a mount. */
+/* Unmounts, with the system call as root and otherwise through fusermount3 or umount(8), and finds
+ * the processes that use a mount. */
 #include "mount/fuse/fuse_priv.h"
 
 #include <ctype.h>
@@ -13,7 +13,7 @@
 
 extern char **environ;
 
-/* These programs report EBUSY only as text, so every failure counts as EBUSY. */
+/* The helper programs report EBUSY only as text, so every failure counts as EBUSY. */
 static int run_quietly(char *const argv[])
 {
 	posix_spawn_file_actions_t quiet;
@@ -32,8 +32,8 @@ static int run_quietly(char *const argv[])
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EBUSY;
 }
 
-/* fusermount3 relies on /etc/mtab, which is missing in some containers; umount(8) of util-linux
- * reads /proc, and lets a user unmount that user's fusermount3 mounts. */
+/* fusermount3 relies on /etc/mtab, which some containers lack. util-linux's umount(8) reads /proc,
+ * and lets users unmount their own fusermount3 mounts. */
 static int run_helper(const char *mountpoint, bool lazy)
 {
 	char *fusermount[] = {
@@ -52,8 +52,8 @@ int cop_fuse_umount(const char *mountpoint, bool lazy)
 	return run_helper(mountpoint, lazy);
 }
 
-/* While a killed process is closing its descriptors, a request gets ECONNABORTED, so a second
- * one decides. */
+/* While a killed process is closing its descriptors, a request fails with ECONNABORTED, so it is
+ * repeated. */
 bool cop_fuse_is_dead(const char *mountpoint)
 {
 	struct statfs fs;
@@ -105,8 +105,8 @@ static bool any_link_is_under(int proc, const char *dir_name, const char *mountp
 	return found;
 }
 
-/* By working directory, root, program, open files and mappings. /proc/PID/map_files needs
- * privileges; other users' mappings are visible only through exe. */
+/* Checks the working directory, root, executable, open files and mappings. Reading
+ * /proc/PID/map_files takes privileges; without them only exe shows a mapping. */
 static bool uses_mount(int proc, const char *mountpoint)
 {
 	return link_is_under(proc, "cwd", mountpoint) || link_is_under(proc, "root", mountpoint) ||

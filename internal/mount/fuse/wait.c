@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Measures how long programs wait for objects that this node does not have yet. Requests
+/* Measures how long programs wait for objects that this node does not have yet. Requests that are
  * answered immediately are not counted and do not read the clock. */
 #include "mount/fuse/fuse_priv.h"
 
@@ -19,7 +19,7 @@ void cop_fuse_wait_end(struct waits *w, uint64_t now_us)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* If an end is recorded before its begin, the sum is too small for that moment. */
+/* While an end is recorded but its beginning is not, the sum is too small. */
 void cop_fuse_waits_at(struct waits *w, uint64_t now_us, uint64_t *waiting, uint64_t *wait_us)
 {
 	int64_t n, us;

@@ -33,7 +33,7 @@ static void waits_add_up_while_they_last(void **state)
 	expect(&w, 90000, 0, 600);
 }
 
-/* The answer may come on another thread before the request is known to wait. */
+/* The answer may arrive on another thread before the wait has been recorded. */
 static void an_end_before_its_begin_is_no_wait(void **state)
 {
 	struct waits w = {0};
@@ -51,7 +51,7 @@ static void an_end_before_its_begin_is_no_wait(void **state)
 #define THREADS 4
 #define WAITS 5000u
 
-/* Waits of 3 us, one after the other, and one that does not end. */
+/* Waits for 3 us again and again, and finally starts a wait that does not end. */
 static void *wait_often(void *arg)
 {
 	struct waits *w = arg;
@@ -64,7 +64,7 @@ static void *wait_often(void *arg)
 	return NULL;
 }
 
-/* No wait is lost or counted twice, even when it is read concurrently. */
+/* No wait is lost or counted twice, even if another thread reads the sums concurrently. */
 static void threads_that_wait_add_up(void **state)
 {
 	struct waits w = {0};
@@ -85,7 +85,7 @@ static void threads_that_wait_add_up(void **state)
 	expect(&w, 9010, THREADS, THREADS * WAITS * 3 + THREADS * 10);
 }
 
-/* Years of uptime, and the maximum number of requests of a kernel. */
+/* Years of uptime, and as many requests as a kernel can have. */
 static void large_numbers_do_not_overflow(void **state)
 {
 	struct waits w = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread holds one of two references to the struct: memory used by a thread hanging in the
- * mount is not freed. The configuration's functions are called under the lock and only before
- * `stopping`. */
+/* The thread holds one of the two references to the struct, so a thread that hangs in the mount
+ * never uses freed memory. The configuration's functions are called under the lock, and only before
+ * `stopping` is set. */
 #include "mount/kernelahead/kernelahead.h"
 
 #include <dirent.h>
@@ -21,9 +21,9 @@
 
 /* The kernel's maximum read-ahead. */
 #define PIECE (128 * COP_KIB)
-/* Interval of memory checks, in bytes read. */
+/* Check for memory pressure every so many bytes read. */
 #define LOOK_BYTES (8 * COP_MIB)
-/* Time limit for the thread at the end of the node. */
+/* How long the end of the node waits for the thread. */
 #define STOP_MS 300
 
 enum side { VIEW, BARE, SIDES };
@@ -31,8 +31,8 @@ enum side { VIEW, BARE, SIDES };
 struct wanted {
 	struct cop_list link;
 	enum { DIRECTORY, NAME, PAGES } kind;
-	bool read;           /* the kernel has cached them from the other side */
-	uint64_t start, end; /* of PAGES */
+	bool read;           /* the kernel has cached it through the other side */
+	uint64_t start, end; /* for PAGES */
 	char path[];
 };
 
@@ -40,11 +40,11 @@ struct cop_kernelahead {
 	struct cop_kernelahead_conf conf;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	struct cop_list queue[SIDES]; /* wanted items move from the first to the second */
+	struct cop_list queue[SIDES]; /* items move from the VIEW queue to the BARE queue */
 	unsigned refs;
 	bool stopping, ended;
-	bool over;       /* stop reading; owned by the thread */
-	uint64_t bytes;  /* file bytes read so far; owned by the thread, like the following */
+	bool over;       /* reading has stopped; owned by the thread */
+	uint64_t bytes;  /* file bytes read so far; owned by the thread, as are the fields below */
 	uint64_t looked; /* next memory check, in bytes read */
 	int root[SIDES];
 	bool has_openat2;
@@ -77,7 +77,7 @@ static void end_for_good(struct cop_kernelahead *k, const char *why)
 
 /* ---- yielding to programs ---- */
 
-/* The number of programs' waiting requests; UINT64_MAX: the node is stopping. */
+/* The number of requests by programs that are waiting; UINT64_MAX: the node is stopping. */
 static uint64_t waiting(struct cop_kernelahead *k)
 {
 	uint64_t n = UINT64_MAX;
@@ -109,7 +109,7 @@ static bool may_read(struct cop_kernelahead *k)
 
 /* ---- the walk ---- */
 
-/* A manifest is untrusted, and its names may meanwhile be links or pipes. */
+/* A manifest is untrusted, and its names may have become links or pipes. */
 static int open_below(struct cop_kernelahead *k, enum side side, const char *path, int flags)
 {
 	unsigned calls;
@@ -131,7 +131,7 @@ static void read_dir(struct cop_kernelahead *k, enum side side, const char *path
 		close(fd);
 }
 
-/* The kernel looks the name up, and also caches its absence. */
+/* Makes the kernel look up the name; it also caches an absence. */
 static void look_up(struct cop_kernelahead *k, enum side side, const char *path)
 {
 	int fd = open_below(k, side, path, O_PATH | O_NOFOLLOW);
@@ -140,8 +140,7 @@ static void look_up(struct cop_kernelahead *k, enum side side, const char *path)
 		close(fd);
 }
 
-/* The kernel starts to read asynchronously, and this thread blocks only if too much is in
- * progress. */
+/* The kernel reads asynchronously; this thread blocks only if too many reads are in progress. */
 static void read_pages(struct cop_kernelahead *k, enum side side, const struct wanted *w)
 {
 	int fd = open_below(k, side, w->path, 0);
@@ -171,7 +170,7 @@ static void put_into_kernel(struct cop_kernelahead *k, enum side side, struct wa
 	w->read = true;
 }
 
-/* The next item, its side, and whether that side is walked; NULL: the node is stopping. */
+/* The next item, its side, and which sides to walk; NULL: the node is stopping. */
 static struct wanted *next_wanted(struct cop_kernelahead *k, enum side *side, bool walked[SIDES])
 {
 	struct cop_list *l = NULL;
@@ -198,7 +197,7 @@ static void walk(struct cop_kernelahead *k)
 	enum side side;
 
 	while ((w = next_wanted(k, &side, walked))) {
-		/* Once reading has stopped, the queue is only emptied. */
+		/* Once reading has stopped, this only empties the queue. */
 		if (walked[side] && may_read(k))
 			put_into_kernel(k, side, w);
 		if (side == VIEW && walked[BARE]) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread over an ordinary directory in the place of a mount: what it reads and when it stops.
+/* Runs the thread on an ordinary directory instead of a mount: what it reads and when it stops.
  * t0661 has a mount. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +59,7 @@ static struct cop_kernelahead *start(uint64_t most)
 	return k;
 }
 
-/* Until the thread has begun as many requests as this. */
+/* Waits until the thread has begun n requests. */
 static void await(uint64_t n)
 {
 	for (unsigned i = 0; i < 20000 && atomic_load(&asked) < n; i++)
@@ -67,7 +67,7 @@ static void await(uint64_t n)
 	assert_true(atomic_load(&asked) >= n);
 }
 
-/* It looks for waiting programs before each file and before each piece of 128 KiB. */
+/* The thread checks for waiting programs before each file and before each piece of 128 KiB. */
 static void each_piece_gives_way(void **state)
 {
 	struct cop_kernelahead *k = start(UINT64_MAX);
@@ -97,7 +97,7 @@ static void the_bound_ends_it(void **state)
 	cop_kernelahead_stop(k);
 }
 
-/* A link, a pipe, a name that is gone, a path out of the mount: each costs one look. */
+/* A link, a pipe, a name that is gone, a path out of the mount: each costs one check. */
 static void what_is_no_file_any_more_is_skipped(void **state)
 {
 	static const char *const names[] = {"link", "pipe", "gone", "../..", "d", "link/file"};
@@ -113,7 +113,7 @@ static void what_is_no_file_any_more_is_skipped(void **state)
 	cop_kernelahead_stop(k);
 }
 
-/* It stops with much in its queue, and while programs wait. */
+/* The thread stops even with a long queue, and while programs wait. */
 static void it_stops_at_any_time(void **state)
 {
 	(void)state;
@@ -133,7 +133,7 @@ static void it_stops_at_any_time(void **state)
 	cop_kernelahead_stop(NULL);
 }
 
-/* As many requests as the thread makes for a file of eight pieces and a name. */
+/* Returns how many requests the thread makes for a file of eight pieces and a name. */
 static uint64_t requests(bool bare, bool view)
 {
 	struct cop_kernelahead *k = start(UINT64_MAX);

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the programs that may still use the mount of a dead node: its job's programs on this
- * machine. They are:
+/* Finds the programs on this machine that may still use the mount of a dead node:
  *
- *   - if a scheduler started the node, the processes with the job's number in their environment
- *     (environ(5)); between two of its launches a machine of the job may have none;
- *   - else the processes of the session in which the command was given (setsid(2)): a shell, or a
- * script;
- *   - else, if that session existed only for the command (ssh, pdsh), all of this user's processes.
- * They may be unrelated to the job, so they count for a day only.
+ *   - if a scheduler started the node, processes with the job's id in their environment;
+ *   - else the processes of the command's session (setsid(2)): a shell or a script;
+ *   - else, if that session existed only for the command (ssh, pdsh), all processes of this user.
  *
- * Nodes and guards of any job do not count: they use no mount. */
+ * In the first case, a machine may have no such process between two launches of the job. In the
+ * last case, the processes may have nothing to do with the job, so they count only for a day. Nodes
+ * and guards of any job do not count, because they use no mount. */
 #include "mount/mountguard/mountguard_priv.h"
 
 #include "job/hosts/hosts.h"
@@ -58,7 +56,7 @@ static bool is_of_user(const char *pid)
 	return stat(path, &st) == 0 && st.st_uid == geteuid();
 }
 
-/* A zombie no longer runs a program. */
+/* A zombie no longer runs a program, and its exe cannot be read. */
 static bool is_program(const struct audience *a, const char *pid)
 {
 	char path[64];

@@ -33,7 +33,7 @@ static void put_pid(int fd)
 		_exit(1);
 }
 
-/* Starts a program with this word in its environment, in a session of its own; it ends when it is
+/* Starts a program with this word in its environment, in a session of its own. It runs until it is
  * killed. */
 static pid_t start(const char *word)
 {
@@ -55,7 +55,7 @@ static pid_t start(const char *word)
 	return pid;
 }
 
-/* It may not have executed its program yet. */
+/* Retries, because the process may not have executed its program yet. */
 static bool is_seen(const struct audience *a, pid_t pid)
 {
 	for (int i = 0; i < 1000; i++) {

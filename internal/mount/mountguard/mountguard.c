@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The guard removes a dead mount
  *
- *   - immediately on a signal, which schedulers send to all processes of a finished job;
- *   - else when no program is left that may access it (audience.c, unless the node's starter
- * supplies the programs), and none has a file of it open: it can be unmounted without force.
+ *   - immediately on a signal, which schedulers send to all processes of a job that has ended;
+ *   - else once no program is left that may use it, and a normal unmount succeeds.
  *
- * A node that was killed, or crashed, while it notified the kernel of a change or read its own
- * mount may be unable to exit: the kernel waits for a reply of this node (fuse/abort.c). Then
- * the guard aborts the connection.
+ * audience.c finds these programs, unless whoever started the node supplies a function for it. A
+ * node that is killed or crashes while it notifies the kernel of a change, or while it reads its
+ * own mount, may be unable to exit, because the kernel is waiting for a reply from that same node
+ * (fuse/abort.c). Then the guard aborts the connection.
  *
- * It also exits when the mount has been removed, as `copper stop` and the next `copper mount`
- * do.
+ * The guard also exits when something else has removed the mount, such as `copper stop` or the next
+ * `copper mount`.
  *
- * Usually it is a child of the node, in a session of its own, so signals to the node's group
- * spare it. In a Slurm step the node is the child: when the task started by srun has exited,
- * Slurm kills all other processes of the step. */
+ * Usually the guard is a child of the node, in a session of its own, so that signals to the node's
+ * process group do not reach it. In a Slurm step the node is the child: when the task that srun
+ * started has exited, Slurm kills all other processes of the step. */
 #include "mount/mountguard/mountguard_priv.h"
 
 #include "mount/fuse/fuse.h"
@@ -28,14 +28,14 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* Polling interval while such a program exists, and while none does. */
+/* Polling intervals while a program that may use the mount exists, and while none does. */
 #define SEEN_MS 30000
 #define UNSEEN_MS 1000
-/* Polling interval for a node that has died and cannot exit, and the number of consecutive
- * detections needed. */
+/* How often to check whether the node has died but cannot exit, and how many checks in a row must
+ * say so. */
 #define LOOK_MS 5000
 #define LOOKS 2
-/* Time limit of the node for its guard to end, and of the guard for a killed node to exit. */
+/* How long the node waits for its guard to exit, and the guard for a killed node to exit. */
 #define END_MS 5000
 #define KILLED_MS 30000
 
@@ -46,7 +46,7 @@ struct guard {
 	bool (*needed)(void *arg);
 	void *needed_arg;
 	struct audience audience;
-	pid_t node;    /* if it is the child; else 0 */
+	pid_t node;    /* the node if it is the child; else 0 */
 	pid_t watched; /* the node */
 	unsigned connection, ended_looks;
 	int signal_fd, mounts_fd;
@@ -60,10 +60,10 @@ static void end_signals(sigset_t *set)
 	sigaddset(set, SIGTERM);
 	sigaddset(set, SIGINT);
 	sigaddset(set, SIGHUP);
-	sigaddset(set, SIGUSR1); /* the termination request forwarded by srun */
+	sigaddset(set, SIGUSR1); /* the termination request that srun forwards */
 }
 
-/* The node's descriptors must not stay open; from here on 3 is the node's pipe. */
+/* Closes the descriptors inherited from the node, except its pipe, which becomes 3. */
 static void adopt_descriptors(int word_fd)
 {
 	int null;
@@ -101,9 +101,9 @@ static void forward_signals(struct guard *g)
 	}
 }
 
-/* Whether the process has exited or is dumping core, even if some of its threads have not
- * exited. The kernel starts a dump, even one that is not written, after all other threads have
- * left it. */
+/* Whether the process has exited or is dumping core, even if some of its threads have not exited.
+ * The kernel starts a dump, even one that will not be written, only after all other threads have
+ * stopped. */
 static bool has_ended(pid_t pid)
 {
 	char path[64], *text;
@@ -128,7 +128,7 @@ static void look_after(struct guard *g)
 		cop_fuse_abort(g->connection);
 }
 
-/* Whether the node has ended without a message. */
+/* Waits until the node ends. Returns whether it ended without a message. */
 static bool is_orphaned(struct guard *g)
 {
 	struct pollfd fds[2] = {
@@ -153,7 +153,7 @@ static bool is_orphaned(struct guard *g)
 	}
 }
 
-/* The kernel closes a killed process's descriptors one by one: when the pipe closes, the mount
+/* The kernel closes a killed process's descriptors one by one, so when the pipe closes, the mount
  * may not be dead yet, and the folder around it may still be locked. */
 static void await_end(struct guard *g)
 {
@@ -192,7 +192,7 @@ static bool wait_a_while(struct guard *g, pid_t pid, uint64_t ms)
 	return there;
 }
 
-/* In a Slurm step there is nothing to check: this process ends with the step. */
+/* In a Slurm step there is nothing to check, because this process ends with the step. */
 static bool is_over(struct guard *g, uint64_t died_ms, uint64_t *seen_ms, pid_t *seen)
 {
 	uint64_t now = cop_now_ms();
@@ -228,7 +228,7 @@ static void keep_dead_mount(struct guard *g)
 	}
 }
 
-/* The exit status that the node itself would have. */
+/* The exit status that a shell would report for the node. */
 static int status_of(pid_t node)
 {
 	int status = 0;
@@ -252,7 +252,7 @@ static void guard_node(struct guard *g, int word_fd)
 
 /* ---- in the node ---- */
 
-/* In the guard, if the guard is the process that does not return from here. */
+/* Runs in the process that becomes the guard; never returns. */
 static void run_guard(struct guard *g, int fds[2])
 {
 	close(fds[1]);
@@ -304,7 +304,7 @@ pid_t cop_mountguard_last(const struct cop_mountguard *g)
 	return g->above ? g->pid : getpid();
 }
 
-/* A process that waits for this one also waits for its guard. */
+/* Whoever waits for this process also expects its guard to be gone. */
 static void wait_for(pid_t pid)
 {
 	uint64_t end = cop_now_ms() + END_MS;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* mountguard: removes the mount of a killed process. A FUSE mount outlives its process: after
- * SIGKILL (out of memory, an impatient scheduler) it stays, and everything not cached by the
- * kernel fails with ENOTCONN. The programs of the job must see this error: without the mount
- * they would see an empty directory and might accept it as real. But the mount must not stay on
- * the machine forever either. So a second process, single-threaded and idle while the node is
- * alive, removes the dead mount when no program is left that could use it. The guard never
- * starts or ends a node. It never removes the mount of a live node, and removes one in use only
- * if a signal indicates the end of the job. */
+ * SIGKILL (out of memory, an impatient scheduler) it stays, and every access that the kernel cannot
+ * serve from its cache fails with ENOTCONN. The job's programs must see this error: without the
+ * mount they would see an empty directory and might take it for the real one. But the mount must
+ * not stay on the machine forever either. So a second process, single-threaded and idle while the
+ * node is alive, removes the dead mount once no program is left that could use it. The guard never
+ * starts or ends a node. It never removes the mount of a live node, and removes a dead one still in
+ * use only if a signal indicates the end of the job. */
 #ifndef COP_MOUNT_MOUNTGUARD_H
 #define COP_MOUNT_MOUNTGUARD_H
 
@@ -14,14 +14,15 @@
 
 struct cop_mountguard_conf {
 	const char *mountpoint; /* its real path; "": no mount, nothing to guard */
-	/* This process becomes the guard, and the node its child; else the guard is the child. */
+	/* This process becomes the guard and the node its child; if false, the guard is the
+	 * child. */
 	bool above;
-	pid_t session; /* session of the user's command, whose programs may use the mount */
-	/* Whether the mount's programs are still alive; called in the guard, where only
-	 * descriptors 0 to 3 are open. NULL: the mount is for all programs of the job. */
+	pid_t session; /* session of the user's command; its programs may use the mount */
+	/* Whether programs that use the mount are still alive. Called in the guard, where only
+	 * descriptors 0 to 3 are open. NULL: all programs of the job may use the mount. */
 	bool (*needed)(void *arg);
 	void *needed_arg;
-	/* The node was killed, and its mount has been removed. */
+	/* Called when the node was killed and its mount has been removed. */
 	void (*gone)(void *arg);
 	void *arg;
 };
@@ -30,16 +31,16 @@ struct cop_mountguard_conf {
 struct cop_mountguard {
 	int fd; /* -1: no guard */
 	pid_t pid;
-	bool above; /* it is this process's parent, and ends after it */
+	bool above; /* the guard is this process's parent and exits after it */
 };
 
-/* Call it before the first thread starts, and while the environment is the job's. On failure
+/* Call it before the first thread starts and while the environment is still the job's. On failure
  * there is no guard. */
 struct cop_mountguard cop_mountguard_start(const struct cop_mountguard_conf *conf);
-/* The last process of this node to end. */
+/* The node's last process to exit. */
 pid_t cop_mountguard_last(const struct cop_mountguard *g);
-/* The node ends. left_dead: its mount still exists, and the guard will remove it. Otherwise the
- * guard has ended on return, unless it is above. */
+/* Call it when the node ends. left_dead: its mount still exists, and the guard will remove it.
+ * Otherwise the guard has exited when this returns, unless it is above. */
 void cop_mountguard_end(const struct cop_mountguard *g, bool left_dead);
 
 #endif

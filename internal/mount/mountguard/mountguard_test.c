@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Without a mount: what the two processes tell each other, and how they end. With a mount:
- * scripts/t/t0185-dead-mount.sh and those after it. */
+/* Tests without a mount how the two processes communicate and how they end.
+ * scripts/t/t0185-dead-mount.sh and the following tests have a mount. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -31,7 +31,7 @@ static int status_of(pid_t pid)
 {
 	int status = 0;
 
-	alarm(60); /* the test fails then */
+	alarm(60); /* fails a test that hangs */
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	alarm(0);
 	return status;
@@ -48,7 +48,7 @@ static void without_a_mount_there_is_no_guard(void **state)
 	cop_mountguard_end(&g, false);
 }
 
-/* It soon has a session of its own: waits for that. */
+/* Waits until the process has a session of its own, as it soon will. */
 static bool has_own_session(pid_t pid)
 {
 	for (int i = 0; i < 1000 && getsid(pid) != pid; i++)
@@ -69,7 +69,7 @@ static void a_node_that_ends_takes_its_guard_along(void **state)
 	assert_int_equal(errno, ESRCH);
 }
 
-/* A node that is killed: this process has to wait for its guard. */
+/* Starts a node and kills it. This process must wait for the node's guard. */
 static pid_t guard_of_a_killed_node(void)
 {
 	int fds[2];
@@ -111,7 +111,7 @@ static void note_that_it_is_gone(void *arg)
 	rmdir(dir);
 }
 
-/* The kernel closes the pipe of a killed node before the node has ended. */
+/* The kernel closes the pipe of a killed node before the node has exited. */
 static void the_guard_judges_the_mount_when_the_node_has_ended(void **state)
 {
 	struct cop_mountguard_conf conf = {
@@ -133,7 +133,7 @@ static void the_guard_judges_the_mount_when_the_node_has_ended(void **state)
 	assert_int_equal(mkdir(dir, 0700), 0);
 }
 
-/* Forks; node runs below a guard, whose status is returned. */
+/* Runs node in a child, below a guard; returns the guard's pid. */
 static pid_t start_above(void (*node)(const struct cop_mountguard *g))
 {
 	pid_t pid = fork();

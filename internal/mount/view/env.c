@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fallback if namespaces are refused: rewrites the variables by which programs find each
- * other, as shown manually in copper-guide(7). */
+/* The fallback if namespaces are refused: rewrites the environment variables through which programs
+ * find each other. copper-guide(7) shows how to do the same by hand. */
 #include "mount/view/view_priv.h"
 
 #include <libgen.h>
@@ -31,8 +31,8 @@ void cop_view_env_path(const struct cop_view *v, const char *path, char out[PATH
 	out[0] = '\0';
 	if (path[0] != '/' || strlen(path) >= sizeof(copy))
 		return;
-	/* Links in the folders are resolved, but not the last name, which may be an intentional
-	 * link. */
+	/* Resolve links in the directory part, but not the last name, which may be a link on
+	 * purpose. */
 	strcpy(copy, path);
 	if (realpath(dirname(copy), dir)) {
 		strcpy(copy, path);
@@ -85,7 +85,7 @@ int cop_view_env(const struct cop_view *v, struct cop_err *err)
 	return rc;
 }
 
-/* The directory in "home = DIR" of a virtual environment. */
+/* Reads the directory from the line "home = DIR" of a virtual environment. */
 static bool read_home(const char *command, char home[PATH_MAX])
 {
 	char copy[PATH_MAX], file[PATH_MAX + 32], *text, *at;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Namespaces. An ordinary user may mount only in a user namespace of its own. The process keeps
- * its user and group numbers there, so comparisons by number still hold. A process that enters a
- * user namespace has all capabilities in it, and loses them when it executes another program. */
+/* Namespaces. Ordinary users may mount only in a user namespace of their own. The process keeps its
+ * user and group ids there, so programs that compare ids still work. A process that enters a user
+ * namespace has all capabilities in it, and loses them when it executes another program. */
 #include "mount/view/view_priv.h"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 #include "base/log/log.h"
 
-/* Maximum number of mapped supplementary groups; a kernel map has 340 lines. */
+/* Maximum number of supplementary groups to map; the kernel allows 340 lines per map. */
 #define GROUPS_MAX 64
 
 extern char **environ;
@@ -88,8 +88,8 @@ static int write_map(const char *path, const char *text)
 	return rc;
 }
 
-/* Maps this process to itself with lines that need no privilege (user_namespaces(7)); user and
- * group are its numbers outside. */
+/* Maps this process's user and group to themselves, with lines that need no privilege
+ * (user_namespaces(7)). user and group are the ids outside the namespace. */
 static int map_self(uid_t user, gid_t group, bool groups_are_mapped)
 {
 	char users[64], groups[64];
@@ -112,8 +112,8 @@ static int unshare_user(void)
 	return unshare(CLONE_NEWUSER) ? -errno : map_self(user, group, false);
 }
 
-/* The child creates the namespace, lets its parent map groups, reports the results, and stays
- * until the descriptor is open. */
+/* Runs in a child, which creates the namespace, lets its parent map groups, reports the results,
+ * and stays until the parent has opened the descriptor. */
 static void be_first_in_it(int said, int stay)
 {
 	uid_t user = geteuid();
@@ -133,7 +133,7 @@ static void be_first_in_it(int said, int stay)
 
 /* ---- supplementary groups ---- */
 
-/* newgidmap(1) maps groups that the administrator has granted to this user in subgid(5). */
+/* newgidmap(1) maps the groups that the administrator has granted to this user in subgid(5). */
 static bool run_newgidmap(char **args)
 {
 	posix_spawn_file_actions_t quiet;
@@ -152,7 +152,7 @@ static bool run_newgidmap(char **args)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* "newgidmap PID G G 1 H H 1 ...": all or nothing. */
+/* Runs "newgidmap PID G G 1 H H 1 ...", which maps all groups or none. */
 static bool map_groups(pid_t pid)
 {
 	gid_t group[GROUPS_MAX + 1] = {getegid()};
@@ -244,7 +244,7 @@ static int refuse_private(int code, const char *way_out, struct cop_err *err)
 		strerror(code), way_out);
 }
 
-/* Without a capability for chroot(2) the process could not return. */
+/* The last chroot(2) needs a capability; without it the process could not return to its root. */
 static int slave_from_above(int root, int ns)
 {
 	int rc;
@@ -257,9 +257,10 @@ static int slave_from_above(int root, int ns)
 	return fchdir(root) || chroot(".") ? -ENOTRECOVERABLE : rc;
 }
 
-/* In a chroot the root directory may not be a mount point, and then the mounts above it have no
- * path. setns(2) into the own namespace leads to its real root. A bind mount of the root over
- * itself would also work, but would appear in the namespaces that share the mount above. */
+/* In a chroot, the root directory may not be a mount point, and then no path leads to the mounts
+ * above it. Calling setns(2) with its own namespace takes the process to the namespace's real root.
+ * A bind mount of the root over itself would also work, but would appear in all namespaces that
+ * share the mount above. */
 static int make_slave_in_chroot(void)
 {
 	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC),
@@ -301,8 +302,8 @@ static void look_at_rights(struct cop_view_rights *r)
 	prctl(PR_GET_PDEATHSIG, &r->death_signal);
 }
 
-/* A process that is already in the node's namespace cannot enter it again, so it creates a
- * nested namespace. */
+/* A process that is already in the node's namespace cannot enter it again, so it creates a nested
+ * one. */
 static int enter_user(int user_ns, bool *alone)
 {
 	if (user_ns < 0)
@@ -313,8 +314,8 @@ static int enter_user(int user_ns, bool *alone)
 	return errno == EINVAL || errno == EPERM ? unshare_user() : -errno;
 }
 
-/* An unprivileged process can be in a view only in the node's namespace: comparing namespaces
- * costs less than reading a mount table. */
+/* An unprivileged process can be in a view only in the node's namespace, and comparing namespaces
+ * costs less than reading the mount table. */
 bool cop_view_ns_may_have_view(int user_ns)
 {
 	struct stat theirs, own;
@@ -325,7 +326,7 @@ bool cop_view_ns_may_have_view(int user_ns)
 	return theirs.st_dev == own.st_dev && theirs.st_ino == own.st_ino;
 }
 
-/* The kernel may have reset the setting, and the parent may have exited at that moment. */
+/* The kernel may have reset the death signal, and the parent may have exited in the meantime. */
 static void keep_death_signal(const struct cop_view_rights *rights)
 {
 	if (!rights->death_signal)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shows one directory of the mount at its place. A read-only overlay needs two lower
- * directories. So a small tmpfs is first mounted at the place. It contains an empty directory
- * and the mount, under names that need no quoting, and the overlay covers it (overlayfs.rst). */
+/* Shows one directory of the mount at its place. A read-only overlay needs two lower directories
+ * (overlayfs.rst). So a small tmpfs is mounted at the place first. It contains an empty directory
+ * and the mount, under names that need no quoting, and the overlay covers it. */
 #include "mount/view/view_priv.h"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #define AT_RECURSIVE 0x8000
 #endif
 
-/* Divisor: the share of memory for a program's changes; beyond it writes fail with ENOSPC. */
+/* A program's changes may take up memory / WRITABLE_SHARE; beyond that, writes fail with ENOSPC. */
 #define WRITABLE_SHARE 4
 
 int cop_view_tree_open(const char *path)
@@ -45,7 +45,7 @@ static uint64_t writable_bytes(void)
 	return COP_MIN(ram, cop_memory_limit("")) / WRITABLE_SHARE;
 }
 
-/* Makes the tmpfs the working directory. */
+/* Mounts the tmpfs and makes it the working directory. */
 static int enter_tmpfs(const struct cop_view *v, const char *at)
 {
 	char options[96] = "mode=0755,size=64k,nr_inodes=16";
@@ -58,7 +58,8 @@ static int enter_tmpfs(const struct cop_view *v, const char *at)
 	return chdir(at) ? -errno : 0;
 }
 
-/* Copies the owner and mode of the place to the upper directory, because the place shows them. */
+/* Gives the upper directory the owner and mode of the mount's directory, because the overlay shows
+ * those of the upper one. */
 static int make_like(const char *dir, const struct stat *st)
 {
 	if (mkdir(dir, 0700) || chmod(dir, st->st_mode & 0777))
@@ -87,7 +88,7 @@ static int make_changes(const struct cop_view_place *p)
 
 static int lay_place(const struct cop_view *v, const struct cop_view_place *p)
 {
-	/* An ordinary user's overlay may use only attributes that users may set. */
+	/* An ordinary user's overlay may use only extended attributes that users may set. */
 	const char *options = !v->writable ? "lowerdir=m:e"
 			      : geteuid()  ? "lowerdir=m,upperdir=c/upper,workdir=c/work,userxattr"
 					   : "lowerdir=m,upperdir=c/upper,workdir=c/work";
@@ -103,8 +104,8 @@ static int lay_place(const struct cop_view *v, const struct cop_view_place *p)
 	if (!rc && mount(source, ".", "overlay",
 			   MS_NOSUID | MS_NODEV | (v->writable ? 0 : MS_RDONLY), options))
 		rc = -errno;
-	/* The mount at m stays there, covered: unmounting it would take longer than all other
-	 * steps. */
+	/* The mount at m stays, covered by the overlay: unmounting it would take longer than all
+	 * other steps. */
 	return rc;
 }
 

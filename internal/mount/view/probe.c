@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Determines which views are possible: a child creates a view of two empty directories. */
+/* Determines which views are possible by letting a child create a view with two empty
+ * directories. */
 #include "mount/view/view_priv.h"
 
 #include <fcntl.h>
@@ -13,8 +14,8 @@ struct told {
 	char why[1024];
 };
 
-/* The number of this process's groups without a number in its user namespace (the kernel shows
- * 65534). */
+/* How many of this process's groups have no id in its user namespace; the kernel shows them as
+ * 65534. */
 static int unmapped_groups(void)
 {
 	int n = getgroups(0, NULL), lost = 0;
@@ -27,7 +28,7 @@ static int unmapped_groups(void)
 	return lost;
 }
 
-/* /usr exists everywhere, and the namespace ends with the child. */
+/* Mounts over /usr, which exists everywhere; the namespace disappears with the child. */
 static void try_overlay(struct told *told)
 {
 	struct cop_view v = {.source = "/usr/at"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Order of steps: open everything needed later, enter the namespaces, cover the places, and
- * restore the storage's own directories. */
+/* The steps, in order: check the places, enter the namespaces, open what the mounts will cover,
+ * cover the places, and put the storage's own directories back. */
 #include "mount/view/view_priv.h"
 
 #include <fcntl.h>
@@ -14,10 +14,10 @@
 #include "mount/fuse/fuse.h"
 
 #define FUSE_MAGIC 0x65735546 /* statfs(2) */
-/* Time limit for a newly created directory to appear in the mount, normally within seconds. */
+/* Time limit for a new directory to appear in the mount, which normally takes seconds. */
 #define NEW_MS 5000
 #define NEW_STEP_MS 50
-/* The lowest number of extra descriptors passed to a command. */
+/* The lowest number for extra descriptors that a command inherits. */
 #define LOCK_FD 100
 
 const char *cop_view_name(enum cop_view_kind kind)
@@ -35,8 +35,8 @@ struct making {
 	struct cop_view_place *place;
 	unsigned places;
 	int direct[COP_VIEW_PLACES];
-	int storage; /* a copy of the source, or -errno; only if it is replaced completely */
-	char root[PATH_MAX]; /* of the tree as shown by views */
+	int storage;         /* a copy of the source if the view replaces all of it, or -errno */
+	char root[PATH_MAX]; /* root of the tree as views show it */
 	char cwd[PATH_MAX];  /* "" if it need not be restored */
 };
 
@@ -54,7 +54,7 @@ static void set_place(struct making *m, const char *at)
 	snprintf(p->via, sizeof(p->via), "%.*s%s", PATH_MAX / 2, m->root, rest);
 }
 
-/* A node of an older release has only the bare mount. */
+/* Nodes of older releases have only the bare mount. */
 static void find_root(struct making *m)
 {
 	struct stat st;
@@ -134,7 +134,7 @@ static bool is_covered(const struct making *m, const char *path)
 	return false;
 }
 
-/* Waits until the mount shows the directory, because an overlay would not see it appear later. */
+/* Waits until the mount shows the directory, because an overlay would not notice it later. */
 static int await_dir(struct making *m, const char *what, const char *dir)
 {
 	uint64_t end = cop_now_ms() + NEW_MS;
@@ -160,7 +160,7 @@ static int await_all(struct making *m)
 	return rc;
 }
 
-/* Inside a view, a new view would show the outer view's directory, i.e. the tree's. */
+/* Inside a view, --direct would show the outer view's directory, that is, the tree's. */
 static int check_direct(struct making *m, const char *dir)
 {
 	char type[COP_MOUNT_TYPE_SIZE];
@@ -173,7 +173,8 @@ static int check_direct(struct making *m, const char *dir)
 		dir);
 }
 
-/* Opens it in the namespace in which the copies are mounted, before anything is covered. */
+/* Opens the directories in the namespace in which they will be mounted, before anything covers
+ * them. */
 static int open_direct(struct making *m)
 {
 	for (unsigned i = 0; i < m->v->directs; i++) {
@@ -204,13 +205,13 @@ static int put_all(struct making *m, enum cop_view_kind kind, struct cop_err *er
 					      : cop_view_place_bind(&m->place[i], err);
 	if (!rc)
 		return 0;
-	/* A failed place has cleaned up after itself. */
+	/* The place that failed has cleaned up after itself. */
 	for (i--; i-- > 0;)
 		umount2(m->place[i].at, MNT_DETACH);
 	return rc;
 }
 
-/* This consumes the copies. */
+/* Opens copies for the next attempt; each attempt uses them up. */
 static int open_places(struct making *m)
 {
 	int rc = 0;
@@ -252,7 +253,8 @@ static int put_best(struct making *m)
 	return rc;
 }
 
-/* FIFOs and sockets are reached through it. Without it they fail immediately. */
+/* Programs reach FIFOs and sockets through this mount. Without it, opening them fails
+ * immediately. */
 static void put_storage(struct making *m)
 {
 	char at[PATH_MAX + sizeof(COP_FUSE_STORAGE) + 1];
@@ -284,7 +286,8 @@ static int put_direct(struct making *m)
 	return rc;
 }
 
-/* Returns to the working directory through the view: one in the storage would bypass the tree. */
+/* Returns to the working directory through the view, because a working directory on the storage
+ * would bypass the tree. */
 static int go_back(struct making *m, int cwd_fd)
 {
 	if (!is_covered(m, m->cwd)) {
@@ -300,8 +303,8 @@ static int go_back(struct making *m, int cwd_fd)
 	return 0;
 }
 
-/* The kernel allows several overlays to change one directory, with undefined results. The
- * command inherits the descriptor, and with it the lock, for exactly the lifetime of the view. */
+/* The kernel lets several overlays use one directory for changes, with undefined results. The
+ * command inherits the descriptor, so the lock lasts exactly as long as the view. */
 static int lock_changes(struct making *m)
 {
 	const char *dir = m->v->writable_dir;
@@ -324,7 +327,8 @@ static int lock_changes(struct making *m)
 		"--writable=%s: another command uses it; each needs a directory of its own", dir);
 }
 
-/* Enters the namespaces. Returns 1 if they are refused and the view consists only of variables. */
+/* Enters the namespaces. Returns 1 if they are refused and the view has to make do with
+ * variables. */
 static int enter_own(struct making *m)
 {
 	struct cop_err refused = {0};
@@ -396,8 +400,7 @@ static void free_making(struct making *m)
 	free(m->place);
 }
 
-/* Whether the command already runs in this view and in its user namespace, and so needs no
- * other. */
+/* Whether this process is already in this view and its user namespace, and so needs no other. */
 static bool is_here(const struct cop_view *v)
 {
 	char want[2 * PATH_MAX], *text, *save, *line;

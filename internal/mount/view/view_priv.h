@@ -17,30 +17,31 @@ struct cop_view_rights {
 	int securebits;
 	int death_signal;
 	pid_t parent;
-	bool apart; /* it is in a new user namespace */
-	bool alone; /* which it created itself although the node has one */
+	bool apart; /* the process is in a new user namespace */
+	bool alone; /* it created that namespace itself although the node has one */
 };
 bool cop_view_ns_may_mount(void);
 /* False if this process is certainly not in a view of the node with user_ns. */
 bool cop_view_ns_may_have_view(int user_ns);
-/* Enters the user namespace if the process may not mount without it, and a mount namespace that
+/* Enters the user namespace if the process may not mount without it, and a new mount namespace that
  * receives the machine's mounts and propagates none of its own. -ENOTRECOVERABLE: the process is
- * outside of its root directory, and must exit. */
+ * outside its root directory and must exit. */
 int cop_view_ns_enter(int user_ns, struct cop_view_rights *rights, struct cop_err *err);
-/* Call it after all mounts: restores the process's exact rights. */
+/* Call it after all mounts: restores exactly the rights the process had before. */
 int cop_view_ns_restore(const struct cop_view_rights *rights, struct cop_err *err);
 
 /* ---- place.c ---- */
 
 /* A directory of the mount and where it is shown. */
 struct cop_view_place {
-	/* Detached copies of the mount and of the directory for changes (-1: in memory). They
-	 * provide access even after the originals are covered. */
+	/* Detached copies of the mount and of the directory for changes (-1: in memory). They stay
+	 * accessible even after other mounts cover the originals. */
 	int tree, changes;
-	/* from: in the bare mount, for messages; via: where its links are as in the source. */
+	/* from: the path in the bare mount, for messages; via: the path below the root whose links
+	 * are as in the source; at: where to mount it. */
 	char from[PATH_MAX], via[PATH_MAX], at[PATH_MAX];
 };
-/* Each mounts one place; on failure it undoes its mounts. */
+/* Each mounts one place, and undoes its mounts on failure. */
 int cop_view_place_overlay(
 	const struct cop_view *v, const struct cop_view_place *p, struct cop_err *err);
 int cop_view_place_bind(const struct cop_view_place *p, struct cop_err *err);
@@ -52,7 +53,7 @@ int cop_view_tree_put(int tree, const char *at);
 
 /* Rewrites the variables of this process. */
 int cop_view_env(const struct cop_view *v, struct cop_err *err);
-/* The path through the mount to a path below the source; "" for other paths. */
+/* Translates a path below the source to the same path in the mount; other paths give "". */
 void cop_view_env_path(const struct cop_view *v, const char *path, char out[PATH_MAX]);
 /* Sets PYTHONHOME if the command belongs to a virtual environment, which locates its base by an
  * absolute path. */

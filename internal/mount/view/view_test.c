@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What needs no mount: paths, variables, and who may share. scripts/t/t0800-run.sh and those after
- * it test the views themselves. */
+/* Tests what needs no mount: paths, variables, and who may share a view. scripts/t/t0800-run.sh and
+ * the following tests cover the views themselves. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -84,7 +84,7 @@ static void a_path_below_the_source_becomes_one_of_the_mount(void **state)
 	expect_path(t, t->soft, "", "/mnt");
 	expect_path(t, t->soft, "/venv/bin", "/mnt/venv/bin");
 	expect_path(t, t->soft, "/not/there", "/mnt/not/there");
-	/* The path leads through a link, as /soft often is one. */
+	/* The path leads through a link, as /soft often is. */
 	expect_path(t, t->link, "/venv/bin", "/mnt/venv/bin");
 	snprintf(beside, sizeof(beside), "%sware", t->soft);
 	expect_path(t, beside, "/bin", "");

@@ -8,7 +8,7 @@
 
 #include "base/log/log.h"
 
-/* Time limit for a scan in progress at the stop. */
+/* How long a stop waits for a scan in progress. */
 #define STOP_MS 200
 
 /* ---- the thread ---- */

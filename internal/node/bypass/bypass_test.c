@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All tests look at a directory that has the form of /proc. */
+/* All tests scan a directory laid out like /proc. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,7 +66,7 @@ static void own_by(const struct fixture *f, const char *who, unsigned uid)
 	put(f, who, "status", "Name:\tx\nUid:\t%u\t%u\t%u\t%u\n", uid, getuid(), uid, uid);
 }
 
-/* A program that uses nothing of the source. */
+/* Creates a program that uses no file of the source. */
 static void process(const struct fixture *f, const char *who)
 {
 	static const char *const folders[] = {"", "/ns", "/fd", "/fdinfo"};
@@ -212,7 +212,7 @@ static void mapped_and_open_files_of_the_source_count_once(void **state)
 	assert_counts(f, 2, 1030, 2);
 	snprintf(first, sizeof(first), "%s/libx.so", f->source);
 	assert_string_equal(cop_stats_first(&f->stats, COP_EXAMPLE_PAST), first);
-	/* The pid belongs to another process now. */
+	/* The pid now belongs to another process. */
 	started(f, "11", 0, STARTED + 1);
 	cop_bypass_look_now(f->p);
 	assert_counts(f, 2, 1030, 3);
@@ -291,7 +291,7 @@ static void a_number_that_an_older_process_had_is_noticed(void **state)
 	for (int i = 0; i < 8; i++)
 		cop_bypass_look_now(f->p);
 	assert_counts(f, 1, 1000, 1);
-	/* At once if a look saw that the number was free. */
+	/* Immediately, if a scan saw that the pid was free. */
 	process(f, "8");
 	maps(f, "8", "r-xp", "data");
 	started(f, "8", 0, STARTED - 1);
@@ -316,7 +316,7 @@ static void processes_from_before_are_not_asked_when_they_began(void **state)
 	process(f, "12");
 	maps(f, "8", "r-xp", "libx.so");
 	maps(f, "12", "r-xp", "data");
-	/* As in /proc, where it is a link to this process's number. */
+	/* As in /proc, where self is a link to this process's pid. */
 	snprintf(self, sizeof(self), "%s/self", f->proc);
 	assert_int_equal(remove_tree(self), 0);
 	process(f, "9");
@@ -326,7 +326,7 @@ static void processes_from_before_are_not_asked_when_they_began(void **state)
 	cop_bypass_free(f->p);
 	assert_int_equal(cop_bypass_new(&conf, &f->p), 0);
 	cop_bypass_look_now(f->p);
-	/* A larger number may be a program's. */
+	/* A larger pid may be a program's. */
 	assert_counts(f, 1, 30, 1);
 }
 
@@ -366,7 +366,8 @@ static void in_a_view_nothing_counts(void **state)
 			below[i]);
 		cop_bypass_look_now(f->p);
 	}
-	/* The same in this process's own namespace, where only a part of the source is bound. */
+	/* The same in this process's own namespace, where only part of the source is
+	 * bind-mounted. */
 	snprintf(path, sizeof(path), "%s/namespace", f->dir);
 	make_link(f, "10", "ns/mnt", path);
 	put(f, "10", "mountinfo", "2 1 0:50 / %s ro - fuse.copper copper ro\n", f->dir);
@@ -374,7 +375,7 @@ static void in_a_view_nothing_counts(void **state)
 	assert_counts(f, 0, 0, 0);
 }
 
-/* In a container the same path may belong to its image. */
+/* In a container, the same path may belong to the image. */
 static void in_another_namespace_the_device_decides(void **state)
 {
 	struct fixture *f = *state;
@@ -450,7 +451,7 @@ static void maps_are_read_again_when_a_program_has_grown(void **state)
 	put(f, "10", "statm", "101 1 1 1 0 1 0\n");
 	cop_bypass_look_now(f->p);
 	assert_counts(f, 2, 1030, 1);
-	/* What is remembered is bounded; when the table is full, all of it is forgotten. */
+	/* The table is bounded, and forgets everything when it is full. */
 	for (unsigned i = 0; i < COP_BYPASS_TABLE; i++)
 		cop_bypass_know(f->p, &(struct cop_bypass_process){.pid = 11, .pages = i + 1});
 	assert_false(
@@ -534,7 +535,7 @@ static void it_looks_by_itself(void **state)
 	assert_counts(f, 1, 1000, 1);
 }
 
-/* Opening a FIFO waits for a writer, as a file on a storage that does not answer waits. */
+/* Opening a FIFO blocks until there is a writer, as a file on storage that hangs does. */
 static void a_look_that_hangs_does_not_hold_up_the_end(void **state)
 {
 	struct fixture *f = *state;
@@ -554,11 +555,11 @@ static void a_look_that_hangs_does_not_hold_up_the_end(void **state)
 	began = cop_now_ms();
 	cop_bypass_look(p, 300);
 	assert_counts(f, 1, 1000, 1);
-	/* The look has had its time. */
+	/* The scan has used up its time. */
 	cop_bypass_look(p, 300);
 	cop_bypass_stop(p);
 	assert_true(cop_now_ms() - began >= 300);
-	/* It continues when the storage answers, and counts nothing any more. */
+	/* The scan continues when the storage responds, but counts nothing more. */
 	while ((writer = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0)
 		usleep(1000);
 	assert_int_equal(write(writer, "flags:\t00\n", 10), 10);

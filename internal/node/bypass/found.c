@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The programs and files seen so far: each is counted once. */
+/* Records the programs and files seen so far, so that each is counted once. */
 #include "node/bypass/bypass_priv.h"
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@ void cop_bypass_know(struct cop_bypass *p, const struct cop_bypass_process *q)
 		cop_seen_forget(&p->looked);
 }
 
-/* One storage request per path; the client of a network file system may serve it from its cache,
+/* One storage request per path, which the client of a network file system may serve from its cache,
  * because a program has just opened the file. */
 static bool size_of(const char *path, uint64_t *bytes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One scan: finds the processes that are programs of this user. Cheap checks come first. */
+/* Runs a scan: finds the processes that are programs of this user, with the cheap checks first. */
 #include "node/bypass/bypass_priv.h"
 
 #include <dirent.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #define PIDS_MAX ((size_t)1 << 16)
-/* Every n-th scan reads the start times of all processes: a pid may have been reused. */
+/* Every n-th scan reads the start times of all processes, because a pid may have been reused. */
 #define ELDERS_LOOKS 8
 
 static int compare_processes(const void *a, const void *b)
@@ -17,7 +17,7 @@ static int compare_processes(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* In ascending order, starting after the last process of the previous scan. */
+/* Lists pids in ascending order, starting after the last process of the previous scan. */
 static size_t list_processes(struct cop_bypass *p, struct cop_buf *out)
 {
 	int fd = openat(p->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -72,7 +72,7 @@ static void add_elder(struct cop_bypass *p, pid_t pid)
 		qsort(p->elders.data, elders(p), sizeof(pid), compare_processes);
 }
 
-/* Forgets an exited process: its pid may be reused. */
+/* Forgets processes that have exited, because their pids may be reused. */
 static void keep_elders(struct cop_bypass *p, const struct cop_buf *pids, size_t n)
 {
 	struct cop_buf kept = {0};
@@ -87,8 +87,8 @@ static void keep_elders(struct cop_bypass *p, const struct cop_buf *pids, size_t
 	p->elders = kept;
 }
 
-/* Pids are assigned in ascending order. After a wrap-around, newer processes listed here are found
- * by a later scan that reads start times. */
+/* The kernel assigns pids in ascending order. After a wrap-around, this list also contains newer
+ * processes, which a later scan finds when it reads all start times. */
 void cop_bypass_note_elders(struct cop_bypass *p)
 {
 	struct cop_buf pids = {0};
@@ -109,7 +109,8 @@ void cop_bypass_note_elders(struct cop_bypass *p)
 
 /* ---- one process ---- */
 
-/* A process that changed its effective user is unreadable, and does not count as this user's. */
+/* A process that has changed its effective user is unreadable, and does not count as this
+ * user's. */
 static bool is_mine(int dir)
 {
 	char text[4096];
@@ -155,8 +156,8 @@ static void look_at_maps(struct cop_bypass *p, struct cop_bypass_process *q, uns
 		cop_bypass_know(p, q);
 }
 
-/* Returns whether the process counts towards the per-scan limit; left: remaining lines it may
- * read. */
+/* Returns whether the process counts towards the limit per scan. left: how many more lines the scan
+ * may read. */
 static bool look_at(struct cop_bypass *p, pid_t pid, unsigned *left)
 {
 	struct cop_bypass_process q = {.pid = pid};

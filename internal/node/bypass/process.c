@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads /proc for one process (proc(5)): its start time, its mounts, and its mapped and open files.
- * Its paths are relative to the root of its own mounts. */
+ * The paths there are relative to the process's own root. */
 #include "node/bypass/bypass_priv.h"
 
 #include <dirent.h>
@@ -26,7 +26,7 @@ ssize_t cop_bypass_text(int dir, const char *name, char *text, size_t size)
 	return len;
 }
 
-/* The name is in parentheses and may contain anything. */
+/* The process's name is in parentheses and may contain any character, including parentheses. */
 int cop_bypass_began(int dir, unsigned long long *began)
 {
 	char text[1024], *end;
@@ -64,8 +64,8 @@ bool cop_bypass_is_below(const char *path, const char *dir)
 
 /* ---- views ---- */
 
-/* Whether this is a Copper mount, other than the node's own, that shows part of the source: the
- * view's bind mount, the lower layer of its overlay, or an administrator's bind mount. */
+/* Whether this is a Copper mount, other than the node's own, that overlaps the source: a view's
+ * bind mount, the lower layer of its overlay, or an administrator's bind mount. */
 static int is_a_view(void *arg, const char *dir, const char *type)
 {
 	const struct cop_bypass *p = arg;
@@ -75,8 +75,8 @@ static int is_a_view(void *arg, const char *dir, const char *type)
 		       cop_bypass_is_below(p->conf.source, dir));
 }
 
-/* Checked once per process, and only if it uses a path of the source. If its mounts are unreadable,
- * none of its files count. */
+/* Checked once per process, and only if the process uses a path of the source. If its mounts are
+ * unreadable, none of its files count. */
 static bool is_in_a_view(struct cop_bypass *p, struct cop_bypass_process *q)
 {
 	char *text;
@@ -131,7 +131,7 @@ unsigned cop_bypass_maps(struct cop_bypass *p, struct cop_bypass_process *q, uns
 			close(fd);
 		return 0;
 	}
-	/* By default the C library would read one kilobyte at a time. */
+	/* The C library's default buffer would mean reads of one kilobyte. */
 	setvbuf(in, NULL, _IOFBF, MAPS_AT_ONCE);
 	while (n < max && !q->in_a_view && (len = getline(&line, &size, in)) > 0) {
 		line[len - 1] = '\0';
@@ -145,7 +145,7 @@ unsigned cop_bypass_maps(struct cop_bypass *p, struct cop_bypass_process *q, uns
 
 /* ---- descriptors ---- */
 
-/* A descriptor opened with O_PATH cannot read. */
+/* A descriptor opened with O_PATH is not for reading. */
 static bool is_for_reading(int dir, const char *name)
 {
 	char path[64], text[512];
@@ -172,8 +172,8 @@ static void read_fd(struct cop_bypass *p, struct cop_bypass_process *q, int fds,
 		cop_bypass_found(p, q, path);
 }
 
-/* Unlike maps, a link does not show a device number, so it proves nothing for a process in another
- * mount namespace. */
+/* Unlike a line of maps, a link shows no device number, so it proves nothing about a process in
+ * another mount namespace. */
 unsigned cop_bypass_fds(struct cop_bypass *p, struct cop_bypass_process *q, unsigned max)
 {
 	int fd = q->apart || q->in_a_view

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `copper mount --check`, `copper serve --check`: checks the requirements of a start one by one,
- * with the same functions and thus the same messages as the start. It does not mount, and creates
- * only the folder of control sockets; it opens the endpoint and the port, closes them again, and
- * probes ports of the other hosts. A check that depends on a failed one is skipped. */
+/* `copper mount --check`, `copper serve --check`: checks what a start requires, point by point,
+ * with the same functions as the start and thus the same messages. It does not mount, and creates
+ * only the folder of control sockets. It opens the endpoint and the port, closes them again, and
+ * probes ports of the other hosts. If a check fails, those that depend on it are skipped. */
 #include "node/check/check_priv.h"
 #include "mount/view/view.h"
 
@@ -111,7 +111,7 @@ static void check_mountpoint(struct check *c)
 	cop_buf_free(&place);
 }
 
-/* Reports whether absence from a directory listing proves that a name does not exist. */
+/* Reports whether a name that is missing from a directory listing is sure not to exist. */
 static void tell_listings(struct check *c, struct cop_origin *o)
 {
 	bool all = cop_origin_lists_all(o);
@@ -157,7 +157,7 @@ static void check_source(struct check *c)
 
 /* ---- the job ---- */
 
-/* Truncates a path to its existing part. */
+/* Truncates a path to the part that exists. */
 static void cut_to_existing(char *path)
 {
 	while (access(path, F_OK) && errno == ENOENT) {
@@ -219,7 +219,7 @@ static void check_hosts(struct check *c)
 			cop_job_host_name(&c->hosts, c->rank));
 }
 
-/* Rank 0 creates this file at the start; the check does not. */
+/* Whether rank 0 will create the secret at the start; the check itself does not create it. */
 static bool will_be_made(const struct cop_conf *conf)
 {
 	const char *text = getenv("COPPER_SECRET");

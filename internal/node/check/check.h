@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* check: determines whether a start with these settings would work on this machine, and what is
- * missing. It runs a list of checks with the functions that the start itself uses, without
- * mounting. Of the other hosts it probes only ports, with a time limit. */
+ * missing. It runs a list of checks with the functions that the start itself uses, but does not
+ * mount. On the other hosts it probes only ports, with a time limit. */
 #ifndef COP_NODE_CHECK_H
 #define COP_NODE_CHECK_H
 
@@ -12,7 +12,7 @@
  * instead. Returns the number of failed checks, or -ENOMEM. */
 int cop_check_run(const struct cop_conf *conf, struct cop_buf *out);
 
-/* -EMFILE, with advice, if so few files may be open here that a node could start and then be
+/* -EMFILE, with advice, if the limit on open files is so low that a node could start and then be
  * unable to accept the command that stops it. */
 int cop_check_file_limit(struct cop_err *err);
 

@@ -22,7 +22,7 @@ struct check {
 	struct cop_json json; /* written to out with --json */
 	unsigned warnings, failed;
 
-	/* Results needed by later checks. */
+	/* Results that later checks need. */
 	char source[4096];
 	uint32_t nodes; /* 0: the hosts are unknown */
 	struct cop_job_hosts hosts;
@@ -41,7 +41,7 @@ void cop_check_network(struct check *c);
 void cop_check_memory(struct check *c);
 void cop_check_spill(struct check *c);
 
-/* peers.c: tries the ports of the other hosts. */
+/* peers.c: probes the ports of the other hosts. */
 void cop_check_peers(struct check *c);
 
 #endif

@@ -42,7 +42,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* The line of one check, or NULL. */
+/* Returns the line of one check, or NULL. */
 static const char *line_of(const char *name, char line[1400])
 {
 	for (const char *p = out.data; p && *p; p = strchr(p, '\n') + 1) {

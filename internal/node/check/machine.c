@@ -48,7 +48,7 @@ static void check_book(struct check *c)
 	}
 }
 
-/* The port is closed immediately: this check accepts no connections. */
+/* Opens the port and closes it right away, without accepting connections. */
 static void check_port(struct check *c, const char *address)
 {
 	struct cop_rendezvous_conf conf = {.fabric_address = address, .mac = fake_mac};
@@ -79,7 +79,7 @@ static void check_port(struct check *c, const char *address)
 	cop_rendezvous_stop(r);
 }
 
-/* Whether the address is reachable only from this machine although other nodes run elsewhere. */
+/* Whether only this machine can reach the address, although other nodes run elsewhere. */
 static bool is_lonely(const struct check *c, const char *address)
 {
 	struct cop_ip host;

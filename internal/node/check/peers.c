@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --check: whether the ports of the other hosts are reachable. Copper need not run there: a refused
- * connection proves that the path is open, and only a firewall drops packets silently. */
+/* --check: whether this machine can reach the ports of the other hosts. Copper need not run there:
+ * a refused connection proves that the path is open, and only a firewall drops packets silently. */
 #include "base/base/probe.h"
 #include "node/check/check_priv.h"
 
 #include <poll.h>
 
-#define AT_A_TIME 256u  /* concurrent connections */
-#define PROBE_MS 3000   /* per connection: a lost packet is resent after one second */
-#define ALL_MS 20000    /* total, excluding the name service */
+#define AT_A_TIME 256u  /* concurrent probes */
+#define PROBE_MS 3000   /* per probe; a lost packet is resent after a second */
+#define ALL_MS 20000    /* for all probes, without the time that name look-ups take */
 #define NAMED_MAX 16u   /* ports listed by name; others are only counted */
-#define FABRIC_PORTS 16 /* of a range; a host uses one per node */
+#define FABRIC_PORTS 16 /* how many ports of a range to probe; a host uses one per node */
 
 struct port {
 	struct cop_probe probe;
@@ -60,7 +60,8 @@ static bool name_port(const struct peers *p, uint32_t rank, uint16_t index, stru
 	return true;
 }
 
-/* Sets the next port to probe; skips the gap of a host with only one rendezvous port. */
+/* Finds the next port to probe; skips the missing second port of a host with one rendezvous
+ * port. */
 static bool next_port(struct peers *p, struct port *out)
 {
 	const struct check *c = p->check;
@@ -138,7 +139,7 @@ static void try_all(struct peers *p)
 		*to = at;
 		cop_probe_begin(
 			&to->probe, &at.ip, at.number, COP_MIN(cop_now_ms() + PROBE_MS, p->end_ms));
-		/* An immediate result needs no slot. */
+		/* A probe with an immediate result needs no slot. */
 		if (to->probe.state != COP_PROBE_WAITS) {
 			say_port(p, to);
 			p->n--;

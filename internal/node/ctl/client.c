@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The client's side of one request. */
+/* The client's side of a request. */
 #include "node/ctl/ctl_priv.h"
 #include "base/base/sock.h"
 
@@ -9,13 +9,13 @@
 #include <sys/time.h>
 #include <sys/un.h>
 
-#define HEAD_MAX 64 /* the longest line before the reply's bytes */
+#define HEAD_MAX 64 /* longest status line */
 
 struct call {
 	int fd;
-	int passed;  /* received with the reply; -1: none */
-	bool polled; /* the caller polls fd, instead of receive */
-	bool headed; /* the status line has been consumed from in */
+	int passed;  /* descriptor received with the reply; -1: none */
+	bool polled; /* the caller polls fd, so receiving must not wait */
+	bool headed; /* the status line has been removed from in */
 	const char *path, *line;
 	uint32_t timeout_ms;
 	struct cop_err *err;
@@ -42,7 +42,7 @@ static int bad_reply(struct call *c)
 		"what answers at %s is not a Copper process of this version", c->path);
 }
 
-/* Another user could have put a listener there and send us anything. */
+/* Another user could listen there and send us anything. */
 static int check_server(struct call *c)
 {
 	struct ucred cred;
@@ -108,7 +108,8 @@ static int check_line(struct call *c)
 	return 0;
 }
 
-/* A server that refuses early may have closed its side; its reply is still readable. */
+/* A server that refuses a request early may already have closed its side; its reply is still
+ * readable. */
 static int send_line(struct call *c)
 {
 	size_t len = strlen(c->line), sent = 0;
@@ -154,7 +155,7 @@ static int await_reply(struct call *c)
 	}
 }
 
-/* recvmsg(2): keeps the received descriptor; there is space for only one. */
+/* Calls recvmsg(2) and keeps a received descriptor; there is space for only one. */
 static ssize_t receive_some(struct call *c, void *data, size_t size)
 {
 	union {
@@ -177,7 +178,7 @@ static ssize_t receive_some(struct call *c, void *data, size_t size)
 	return n;
 }
 
-/* Appends available bytes. -EAGAIN: none, and the caller polls. */
+/* Appends the bytes that are available. -EAGAIN: there are none, and the caller polls. */
 static int receive_reply(struct call *c)
 {
 	char block[16384];
@@ -201,7 +202,8 @@ static void drop_bytes(struct cop_buf *b, size_t n)
 	b->len -= n;
 }
 
-/* Moves the next line, NUL-terminated, to the start of in; *len includes its newline. */
+/* Receives until in starts with a whole line, and NUL-terminates that; *len includes its
+ * newline. */
 static int next_line(struct call *c, size_t *len)
 {
 	for (;;) {
@@ -248,7 +250,7 @@ static int read_head(struct call *c, struct cop_ctl_reply *reply)
 	return 0;
 }
 
-/* Resumes after -EAGAIN. */
+/* Can be called again after -EAGAIN. */
 static int read_reply(struct call *c, struct cop_ctl_reply *reply)
 {
 	int rc = c->headed ? 0 : read_head(c, reply);
@@ -314,7 +316,7 @@ int cop_ctl_call(const char *path, const char *line, uint32_t timeout_ms,
 
 struct cop_ctl_question {
 	struct call call;
-	struct cop_ctl_reply reply; /* so far */
+	struct cop_ctl_reply reply; /* what has been read so far */
 	char path[COP_CTL_PATH_SIZE], line[64];
 };
 

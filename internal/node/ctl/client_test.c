@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The client against servers that misbehave, and both sides as different users. */
+/* The client with misbehaving servers, and client and server as different users. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -20,7 +20,8 @@
 
 #include "node/ctl/ctl.h"
 
-/* Answers one client with these bytes, then waits until the client leaves, or closes at once. */
+/* Answers one client with these bytes, then waits until the client disconnects, or closes
+ * immediately. */
 struct puppet {
 	char dir[64], path[COP_CTL_PATH_SIZE];
 	int fd;
@@ -206,7 +207,7 @@ static void wait_readable(const struct cop_ctl_question *q)
 	assert_int_equal(poll(&p, 1, 10000), 1);
 }
 
-/* Whatever pieces it arrives in. */
+/* The reply may arrive in any pieces. */
 static void a_question_is_answered_when_all_has_come(void **state)
 {
 	static const char says[] = "status -3 5\nhello";
@@ -283,7 +284,7 @@ static int serve_as_owner(const char *dir, int ready, int quit)
 		return 1;
 	if (cop_ctl_start(path, "k", echo, NULL, &c, NULL))
 		return 2;
-	/* Open to everyone, so that only the server's own check separates the users. */
+	/* Open to everyone, so that only the server's own check keeps other users out. */
 	if (chmod(dir, 0777) || chmod(path, 0777) || write(ready, &byte, 1) != 1)
 		return 3;
 	if (read(quit, &byte, 1) != 0)
@@ -319,7 +320,7 @@ static int ask_as(uid_t uid, const char *path)
 		if (setgid(uid) || setuid(uid))
 			_exit(9);
 		rc = ask_raw(path);
-		/* Our own client does not even ask an unverified peer's server. */
+		/* Our own client does not even send a request to another user's server. */
 		if (rc == 1 && cop_ctl_call(path, "x", 1000, &reply, NULL) != -EACCES)
 			rc = 8;
 		_exit(rc);

@@ -87,7 +87,7 @@ static void all_watched(void *arg, struct cop_op_sum *all)
 	cop_command_answer(arg, 0, &out);
 }
 
-/* The counters as numbers; the rest of the table as text for display only. */
+/* Sends the counters as numbers, and the rest of the table as text that is only displayed. */
 static void run_watch(struct asked *q, bool all)
 {
 	const struct cop_command_conf *conf = &q->command->conf;
@@ -101,7 +101,7 @@ static void run_watch(struct asked *q, bool all)
 	cop_command_answer(q, 0, &out);
 }
 
-/* "nodes N" and a line per node in any order, for a client that renders them. */
+/* Sends "nodes N" and a line per node, in any order, for a client that renders them. */
 static void all_lines(void *arg, struct cop_op_sum *all)
 {
 	struct asked *q = arg;
@@ -115,7 +115,7 @@ static void all_lines(void *arg, struct cop_op_sum *all)
 
 /* ---- other short commands ---- */
 
-/* "TREE PID" */
+/* Sends "TREE PID". */
 static void show_process(struct asked *q)
 {
 	const struct cop_command_conf *conf = &q->command->conf;

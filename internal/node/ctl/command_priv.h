@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* command.c parses the command line and handles the read-only commands; stop.c and report.c handle
- * the others; asked.c is a command that waits for its reply; listen.c owns the socket. No lock:
- * only one number changes. */
+ * the others; asked.c holds a command until its reply is sent; listen.c owns the socket. There is
+ * no lock, because only one number changes. */
 #ifndef COP_NODE_CTL_COMMAND_PRIV_H
 #define COP_NODE_CTL_COMMAND_PRIV_H
 
@@ -20,9 +20,9 @@ struct asked {
 	struct cop_command *command;
 	struct cop_ctl_conn *conn;
 	struct cop_deferred work;
-	struct cop_op_sum late; /* stop: sums not written by a node above */
+	struct cop_op_sum late; /* stop: sums that no node above has written */
 };
-/* NULL if out of memory; conn has been answered then. */
+/* NULL if out of memory; conn has then been answered. */
 struct asked *cop_command_asked_new(struct cop_command *c, struct cop_ctl_conn *conn);
 /* Replies and frees both. */
 void cop_command_answer(struct asked *q, int status, struct cop_buf *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests commands through the control socket: the text and the status of each reply. */
+/* Commands through the control socket: the text and the status of each reply. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -475,7 +475,7 @@ static void without_the_root_the_sums_are_written_here(void **state)
 	expect(n, "stop", -EHOSTDOWN,
 		"stopped 0/3 nodes\na (rank 0) failed: out of memory; the 2 nodes below it are not counted either\nb: no cluster files\n");
 	assert_int_equal(n->late_nodes, 1);
-	/* The node is woken after the answer was sent. */
+	/* The node is woken after the reply has been sent. */
 	for (unsigned ms = 0; !n->woken && ms < 10000; ms++)
 		usleep(1000);
 	assert_true(n->woken > 0);

@@ -61,8 +61,9 @@ static void wake_server(struct cop_ctl *c)
 	eventfd_write(c->wake_fd, 1);
 }
 
-/* Queues the reply for the server's thread, which then closes pass (-1: none). If there is no
- * memory for the reply, the connection is closed, which the client does not mistake for a reply. */
+/* Queues the reply for the server's thread, which closes pass (-1: none) after sending it. If there
+ * is no memory for the reply, the thread closes the connection, which the client cannot mistake for
+ * a reply. */
 static void queue_reply(
 	struct cop_ctl_conn *conn, int status, const char *text, size_t len, int pass)
 {
@@ -139,7 +140,8 @@ void cop_ctl_conn_read(struct cop_ctl_conn *conn)
 	}
 }
 
-/* Takes over queued output after the previous part has been sent. */
+/* Whether there are bytes to send; takes over queued output once the previous output has been
+ * sent. */
 static bool more_to_send(struct cop_ctl_conn *conn)
 {
 	bool failed;
@@ -176,7 +178,7 @@ static void give_back(struct cop_ctl_conn *conn, int pass)
 	pthread_mutex_unlock(&conn->ctl->lock);
 }
 
-/* sendmsg(2) with one descriptor or (-1) none. */
+/* Calls sendmsg(2) with one descriptor, or with none if fd is -1. */
 static ssize_t send_with(int sock, const void *data, size_t len, int fd)
 {
 	union {
@@ -197,7 +199,7 @@ static ssize_t send_with(int sock, const void *data, size_t len, int fd)
 	return sendmsg(sock, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* A descriptor is sent with the first bytes (unix(7)). */
+/* A descriptor travels with the first bytes (unix(7)). */
 static ssize_t send_some(struct cop_ctl_conn *conn)
 {
 	int pass = take_passed(conn);
@@ -225,12 +227,12 @@ void cop_ctl_conn_write(struct cop_ctl_conn *conn)
 		conn->sent += (size_t)n;
 		conn->deadline_ms = cop_now_ms() + COP_CTL_SEND_MS;
 	}
-	/* All output has been sent, and the handler has no time limit. */
+	/* Everything so far has been sent, and the handler has no time limit. */
 	if (conn->asked)
 		conn->deadline_ms = UINT64_MAX;
 }
 
-/* A reply that failed for lack of memory counts as pending output: sending it closes the
+/* A reply for which there was no memory counts as pending output: trying to send it closes the
  * connection. */
 bool cop_ctl_conn_wants_write(struct cop_ctl_conn *conn)
 {
@@ -257,8 +259,8 @@ bool cop_ctl_conn_replied(struct cop_ctl_conn *conn)
 	return final;
 }
 
-/* True if the reply has been sent, if the client disconnected before its request, or if it
- * disconnected later and the handler has noticed. */
+/* True if the reply has been sent, or if the client has disconnected and no handler still has to
+ * reply. */
 bool cop_ctl_conn_finished(struct cop_ctl_conn *conn)
 {
 	bool final = cop_ctl_conn_replied(conn);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a client of the control socket sends, in pieces whose length the first byte gives. The
- * handler gets at most one line, complete. */
+/* Sends the input as a client of the control socket would, in pieces whose length the first byte
+ * gives. The handler must receive at most one line, and that complete. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

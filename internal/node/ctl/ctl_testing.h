@@ -14,7 +14,7 @@
 
 #include "node/ctl/ctl.h"
 
-/* A server under test, the requests received by its handler, and connections kept for later. */
+/* A server under test, the requests that its handler received, and connections kept for later. */
 struct server {
 	char dir[64], path[COP_CTL_PATH_SIZE];
 	struct cop_ctl *ctl;

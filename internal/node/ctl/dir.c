@@ -47,9 +47,9 @@ static int put_dir(char *out, size_t size, struct cop_err *err, const char *dir,
 	return make_dir(out, err);
 }
 
-/* Whether it is an absolute path of a directory owned by this user, as the XDG_RUNTIME_DIR
- * specification requires. A login's directory (pam_systemd(8)) is unsuitable for a node: a job has
- * none or another one, and it is removed when the ssh login that started the node ends. */
+/* Whether dir is the absolute path of a directory that this user owns, as the XDG_RUNTIME_DIR
+ * specification requires. The directory of a login (pam_systemd(8)) does not suit a node: a job has
+ * none or a different one, and it is removed when the ssh login that started the node ends. */
 static bool is_usable(const char *dir)
 {
 	struct stat st;
@@ -118,8 +118,8 @@ void cop_ctl_note_path(const char *path, char out[COP_CTL_PATH_SIZE])
 	path_beside(path, ".note", out);
 }
 
-/* A node killed while writing a key or a note leaves a temporary file: the final name, a dot and a
- * suffix. */
+/* A node that is killed while it writes a key or a note leaves a temporary file, named like the
+ * final file plus a dot and a suffix. */
 static void remove_unfinished(const char *path)
 {
 	const char *stem = strrchr(path, '/') + 1;
@@ -177,7 +177,7 @@ bool cop_ctl_name_is(const char *name, const char *ending)
 	return strspn(name, "0123456789abcdef") == DIGITS && strcmp(name + DIGITS, ending) == 0;
 }
 
-/* A key file is valid if its name is the hash of its text, and only while the socket exists. */
+/* A key file is valid if its name is the hash of its text and the socket exists. */
 static int read_key(const char *dir, const char *name, char **key, char path[COP_CTL_PATH_SIZE])
 {
 	char *file = NULL;

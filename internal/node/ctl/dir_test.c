@@ -115,7 +115,7 @@ static void the_runtime_folder_comes_before_tmp(void **state)
 
 #define LOGIN "/run/user/64123"
 
-/* Runs in a child with an unused user number, so that /tmp/copper-UID does not exist. */
+/* Runs in a child with an unused user id, so that /tmp/copper-UID does not exist. */
 static int fall_back(void)
 {
 	char out[256], want[64];
@@ -123,7 +123,7 @@ static int fall_back(void)
 	if (setgid(64123) || setuid(64123))
 		return 1;
 	snprintf(want, sizeof(want), "/tmp/copper-64123");
-	setenv("XDG_RUNTIME_DIR", scratch, 1); /* root's */
+	setenv("XDG_RUNTIME_DIR", scratch, 1); /* belongs to root */
 	if (cop_ctl_dir(NULL, out, sizeof(out), NULL) || strcmp(out, want))
 		return 2;
 	setenv("XDG_RUNTIME_DIR", "relative", 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cleaners of /tmp remove files unused for days. systemd-tmpfiles(8) skips directories with an
- * flock(2) (tmpfiles.d(5)), so each node holds a shared lock on the folder of its socket. For
- * cleaners that check only the age, the node touches its files daily; and it restores removed
- * files, including the socket and the folder. */
+/* Cleaners of /tmp remove files that nobody has used for days. systemd-tmpfiles(8) skips
+ * directories locked with flock(2) (tmpfiles.d(5)), so each node holds a shared lock on the folder
+ * of its socket. For cleaners that check only a file's age, the node touches its files daily. It
+ * also restores files that were removed, including the socket and the folder. */
 #include "node/ctl/ctl_priv.h"
 
 #include <fcntl.h>
@@ -64,7 +64,8 @@ int cop_ctl_socket_note(struct cop_ctl_socket *s, const char *words)
 	return cop_ctl_note(s->path, words);
 }
 
-/* Listens at the path again. The descriptor keeps its number, which the thread polls. */
+/* Listens at the path again. The descriptor keeps its number, because the server's thread polls
+ * that. */
 static int bind_again(struct cop_ctl_socket *s)
 {
 	struct cop_ctl_socket now = {.fd = -1};

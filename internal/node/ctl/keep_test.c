@@ -32,7 +32,7 @@ static int tear_down(void **state)
 	(void)state;
 	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(s.path, '/') - s.path), s.path);
 	cop_ctl_socket_close(&s);
-	/* Nothing is left in it. */
+	/* The directory is empty. */
 	assert_int_equal(rmdir(dir), 0);
 	return 0;
 }
@@ -81,7 +81,7 @@ static void key_and_note_come_back(void **state)
 	cop_ctl_key_path(s.path, file);
 	unlink(file);
 	assert_int_equal(cop_ctl_keep(&s), 0);
-	assert_int_not_equal(access(file, F_OK), 0); /* it has looked a moment ago */
+	assert_int_not_equal(access(file, F_OK), 0); /* the last check was a moment ago */
 	assert_int_equal(keep_now(), 0);
 	assert_true(is_found("/mnt"));
 	cop_ctl_note_path(s.path, file);
@@ -128,7 +128,7 @@ static void the_files_are_touched_in_time(void **state)
 	assert_true(st.st_mtim.tv_sec > 1000);
 }
 
-/* As a cleaner does. Others who start here are not kept out. */
+/* Tries the lock as a cleaner does. Other nodes can still start here. */
 static void the_folder_is_locked_against_cleaners_and_open_to_other_nodes(void **state)
 {
 	char dir[COP_CTL_PATH_SIZE], path[COP_CTL_PATH_SIZE];

@@ -3,8 +3,8 @@
 
 #include "base/log/log.h"
 
-/* If this node is killed, a stop of its tree identifies the mount by this note, and the process
- * that removes the mount finds here what else to remove. */
+/* If this node is killed, this note tells a stop of the tree which mount belongs to it, and tells
+ * the process that removes the mount what else to remove. */
 static void leave_note(const struct cop_command *c, const struct cop_mountdir *mounted_at)
 {
 	struct cop_buf note = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands that may wait for a disk or take long: the reports, with or without a reset of the
- * counters, of this node or all nodes; and the contents of the cache. */
+/* Commands that may wait for a disk or take long: writing the reports of this node or all nodes,
+ * with or without a reset of the counters, and listing the contents of the cache. */
 #include "node/ctl/command_priv.h"
 
 /* ---- reports ---- */
@@ -43,7 +43,7 @@ static void all_written(void *arg, struct cop_op_sum *sum)
 	struct asked *q = arg;
 	const struct cop_command_conf *conf = &q->command->conf;
 
-	/* With --rank-files root only one file is written, regardless of the node that received the
+	/* With --rank-files root only one report is written, whichever node receives the
 	 * command. */
 	answer_written(q, sum, conf->rank_files == COP_CONF_RANK_FILES_ALL ? conf->topo.nodes : 1);
 }
@@ -61,7 +61,7 @@ void cop_command_snapshot(struct asked *q, bool local)
 
 /* ---- reset ---- */
 
-/* Appends the location of the earlier reports. All nodes were started with the same options. */
+/* Appends where the earlier reports are; all nodes were started with the same options. */
 static void say_where(const struct cop_command_conf *conf, bool all, struct cop_buf *out)
 {
 	bool root = conf->rank_files == COP_CONF_RANK_FILES_ROOT;

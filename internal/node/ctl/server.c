@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server's thread: one poll over the listening socket, a wake-up descriptor and the clients. */
+/* The server's thread, which polls the listening socket, a wake-up descriptor and the clients. */
 #include "node/ctl/ctl_priv.h"
 #include "base/base/sock.h"
 
@@ -9,7 +9,7 @@
 
 #include "base/log/log.h"
 
-/* A node that has just stopped has unmounted but may not have closed its sockets yet. */
+/* A node that is stopping may have unmounted already but not yet closed its socket. */
 #define FREE_MS 3000
 
 void cop_ctl_put(struct cop_ctl *c)
@@ -37,7 +37,7 @@ static bool is_stopping(struct cop_ctl *c)
 	return stop;
 }
 
-/* Whether the peer is the same user, or root, who has access anyway. */
+/* Whether the peer is the same user or root, who has access anyway. */
 static bool is_allowed(int fd)
 {
 	struct ucred cred;
@@ -65,7 +65,7 @@ static void accept_one(struct cop_ctl *c)
 
 	fd = cop_sock_accept(c->socket.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0) {
-		/* Out of descriptors or memory: the client would wake us again immediately. */
+		/* Pause, because the waiting client would wake this thread again immediately. */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
 			usleep(10000);
 		return;
@@ -76,7 +76,7 @@ static void accept_one(struct cop_ctl *c)
 		c->conn[slot] = cop_ctl_conn_new(c, fd);
 }
 
-/* Closes connections that are finished or expired; returns the next expiry time. */
+/* Closes connections that are finished or have expired; returns when the next one expires. */
 static uint64_t close_expired(struct cop_ctl *c)
 {
 	uint64_t now = cop_now_ms(), next = UINT64_MAX;
@@ -147,7 +147,7 @@ static void serve_once(struct cop_ctl *c, uint64_t until_ms, bool accepting)
 		accept_one(c);
 }
 
-/* At the end, only replies already given still matter. */
+/* Whether there are replies still to be sent; at the end, nothing else matters. */
 static bool replies_left(struct cop_ctl *c)
 {
 	bool left = false;

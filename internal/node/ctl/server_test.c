@@ -175,7 +175,7 @@ static void a_client_slower_than_five_seconds_is_dropped_and_others_are_served(v
 		slow[i] = raw_client(s);
 		assert_int_equal(write(slow[i], "s", 1), 1);
 	}
-	/* All slots are in use; this client waits for the first one that becomes free. */
+	/* All slots are in use; this client waits for the first that becomes free. */
 	expect_echo(s, "patient");
 	assert_true(cop_now_ms() - begin >= 4000);
 	for (int i = 0; i < COP_CTL_CLIENTS; i++) {
@@ -225,7 +225,7 @@ static void an_idle_server_uses_no_processor_time(void **state)
 	close(fd);
 }
 
-/* The number of descriptors that this process has open. */
+/* The number of descriptors open in this process. */
 static unsigned open_fds(void)
 {
 	unsigned n = 0;
@@ -235,8 +235,8 @@ static unsigned open_fds(void)
 	return n;
 }
 
-/* Waits until the server has closed what it had open. Its last client must have been answered: one
- * that it has yet to accept would add to what is open after the look that ends the wait. */
+/* Waits until this process has only n descriptors open. The last client must have been answered,
+ * because the server might accept a waiting one after the check that ends this wait. */
 static void expect_open_fds(unsigned n)
 {
 	for (int i = 0; i < 5000 && open_fds() != n; i++)
@@ -284,7 +284,7 @@ static void send_with_fds(int sock, const char *data, int fd, unsigned n)
 	assert_int_equal(sendmsg(sock, &msg, MSG_NOSIGNAL), part.iov_len);
 }
 
-/* At once, and one after another; with a whole line or without. */
+/* Sent all at once, and one by one; with a whole line or without. */
 static void descriptors_that_come_with_a_request_are_not_taken(void **state)
 {
 	struct server *s = *state;

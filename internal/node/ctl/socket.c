@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The listening socket. A process that tests a socket and replaces or removes it holds a lock on
- * a file in the folder. Otherwise two starting processes could both find it stale, and the
- * second would remove the first one's new socket. Each running node also holds a lock on the
- * folder itself (keep.c). */
+/* The listening socket. A process holds a lock on a file in the folder while it tests a socket and
+ * replaces or removes it. Otherwise two processes that start at once could both find the socket
+ * stale, and the second would remove the new socket of the first. Each running node also holds a
+ * lock on the folder itself (keep.c). */
 #include "node/ctl/ctl_priv.h"
 #include "base/base/sock.h"
 
@@ -19,7 +19,7 @@ static void lock_path(const char *path, char out[COP_CTL_PATH_SIZE])
 	snprintf(out, COP_CTL_PATH_SIZE, "%.*s/lock", (int)(strrchr(path, '/') - path), path);
 }
 
-/* Whether the file still has this name: the holder of the lock removes it. */
+/* Whether the file still has this name, because the previous holder of the lock has removed it. */
 static bool is_named(int fd, const char *name)
 {
 	struct stat held, named;
@@ -77,8 +77,8 @@ static struct sockaddr_un address_of(const char *path)
 	return sa;
 }
 
-/* 0 if no process is listening at path and the file has been removed. A full backlog means that the
- * process is alive. */
+/* Returns 0 if no process is listening at path, having removed the file. A full backlog means that
+ * a process is alive. */
 static int clear_stale(const char *path, struct cop_err *err)
 {
 	struct sockaddr_un sa = address_of(path);
@@ -108,7 +108,7 @@ int cop_ctl_socket_bind(struct cop_ctl_socket *s, const char *key, struct cop_er
 	int rc;
 
 	cop_ctl_key_path(s->path, key_path);
-	/* On bind, the socket's inode passes its mode to the file. */
+	/* bind(2) gives the file the mode of the socket's inode. */
 	if (fchmod(s->fd, 0600) || bind(s->fd, (struct sockaddr *)&sa, sizeof(sa)))
 		return cop_err_set(err, errno, "cannot create the control socket %s: %m", s->path);
 	rc = lstat(s->path, &st) || cop_sock_listen(s->fd, COP_CTL_CLIENTS) ? -errno : 0;
@@ -168,7 +168,7 @@ int cop_ctl_clear(const char *path, struct cop_err *err)
 	return rc;
 }
 
-/* Removes the files before closing the socket, so that any socket found by name has a listener. */
+/* Removes the files before closing the socket, so that every socket with a name has a listener. */
 void cop_ctl_socket_close(struct cop_ctl_socket *s)
 {
 	struct stat st;

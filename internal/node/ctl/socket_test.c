@@ -64,13 +64,13 @@ static void a_node_waits_for_one_that_is_just_ending(void **state)
 	pthread_join(thread, NULL);
 	s->ctl = second;
 	expect_echo(s, "the second");
-	/* It does not wait for one that stays. */
+	/* It does not wait for a server that stays. */
 	assert_int_equal(
 		cop_ctl_start_when_free(s->path, "/mnt", handle, s, &second, &err), -EADDRINUSE);
 	assert_non_null(strstr(err.text, "end it with 'copper stop /mnt'"));
 }
 
-/* Leaves files as a killed process does. */
+/* Leaves the files that a killed process leaves. */
 static void leave_stale(struct server *s)
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
@@ -150,7 +150,7 @@ static void a_note_stays_as_long_as_what_its_process_left(void **state)
 	assert_string_equal(words, "");
 }
 
-/* A node is killed between creating a file and giving it its name. */
+/* A node is killed after creating a file and before renaming it. */
 static void what_was_killed_while_it_was_written_goes(void **state)
 {
 	struct server *s = *state;

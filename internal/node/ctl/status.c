@@ -117,7 +117,7 @@ static void total_json(const struct cop_op_sum *g, struct cop_json *j)
 	cop_json_end(j);
 }
 
-/* The nodes' texts are the elements of the list, separated by commas. */
+/* all->text has the nodes' objects, separated by commas. */
 void cop_status_all_json(const struct cop_op_sum *all, struct cop_buf *out)
 {
 	struct cop_json j = cop_json_to(out);
@@ -133,7 +133,7 @@ void cop_status_all_json(const struct cop_op_sum *all, struct cop_buf *out)
 	cop_json_end(&j);
 }
 
-/* The column between a number and its description. */
+/* The column with the growth rate, between a number and its description. */
 static const char *rate_column(const struct cop_status_watch *w, unsigned c, char out[40])
 {
 	char rate[24] = "";
@@ -173,7 +173,7 @@ void cop_status_table_watched(const struct cop_status_watch *w, struct cop_buf *
 	table_counters(w->now, w, out);
 }
 
-/* Names and small files come through the first tree, with a known parent; a part of a large file
+/* Names and small files come through the first tree, whose parent is known; a part of a large file
  * may come through any tree (tree/fetch). */
 static void put_wait(
 	const struct cop_status *s, const struct cop_cache_wait *w, struct cop_buf *out)

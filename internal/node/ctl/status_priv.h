@@ -5,8 +5,8 @@
 
 #include "node/ctl/ctl.h"
 
-/* Appends the node's longest current wait and its provider; *ms: its duration. Appends nothing and
- * sets 0 if it is below a tenth of a second. */
+/* Appends what the node has waited for longest, and from whom, and sets *ms to how long. If that is
+ * below a tenth of a second, appends nothing and sets *ms to 0. */
 void cop_status_wait(const struct cop_status *s, uint64_t *ms, struct cop_buf *out);
 
 /* 0 after a reset. */

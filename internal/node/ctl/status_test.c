@@ -45,7 +45,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* This is before it has a network, a mount and a parent. */
+/* The node has no network, mount or parent yet. */
 static void a_starting_node_reports_what_it_has(void **state)
 {
 	struct cop_status *s = *state;
@@ -86,7 +86,7 @@ static uint64_t standing_clock(void)
 	return 5 * COP_NS_PER_S;
 }
 
-/* Scripts cut the object at commas and colons. */
+/* Scripts split the object at commas and colons. */
 static void each_byte_of_the_object_of_a_node_is_known(void **state)
 {
 	struct cop_status *s = *state;
@@ -300,7 +300,7 @@ static void the_sums_count_nodes_that_did_not_answer(void **state)
 	cop_buf_free(&out);
 }
 
-/* A counter that has fallen was reset meanwhile. */
+/* A counter that has fallen was reset in between. */
 static void a_watched_counter_has_its_growth_beside_it(void **state)
 {
 	struct cop_stats before = {0};
@@ -327,7 +327,7 @@ static void a_watched_counter_has_its_growth_beside_it(void **state)
 	cop_buf_free(&out);
 }
 
-/* The line stays in place whatever the hosts are called. */
+/* The columns stay aligned whatever the hosts are called. */
 static void the_growth_of_the_sums_stands_below_them(void **state)
 {
 	struct cop_op_sum all = {.nodes = 2};

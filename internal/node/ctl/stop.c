@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command that stops the tree or this node alone, and the one that checks whether all programs
- * on all machines have exited and the tree may be stopped. If the root is dead, the node that
- * received the command writes the sums of all nodes. */
+/* The command that stops the tree or only this node, and the commands that decide whether the tree
+ * may be stopped because all programs on all machines have exited. If the root is dead, the node
+ * that receives the stop writes the sums of all nodes. */
 #include "node/ctl/command_priv.h"
 
-/* "stopped 4/4 nodes", then a line per problem. A problem is a node that may still run, has lost
- * its counts or has left a mount. */
+/* Answers "stopped 4/4 nodes", then a line per problem: a node that may still be running, has lost
+ * its counts, or has left a mount. */
 static void answer_command(struct asked *q, const struct cop_op_sum *sum, uint32_t of)
 {
 	struct cop_command *c = q->command;
@@ -31,7 +31,7 @@ static void local_stopped(void *arg, struct cop_op_sum *sum)
 	answer_command(arg, sum, 1);
 }
 
-/* The root is dead: no node above has written the sums or the list of remaining nodes. */
+/* The root is dead, so no node has written the sums or the list of remaining nodes yet. */
 static void write_late(struct cop_deferred *work)
 {
 	struct asked *q = COP_CONTAINER_OF(work, struct asked, work);

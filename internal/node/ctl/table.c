@@ -93,7 +93,7 @@ static void put_numbers(const struct cop_nodeline *n, struct cop_buf *out)
 		cop_buf_printf(out, " %*" PRIu64, columns[i].width, n->value[columns[i].value]);
 }
 
-/* The duration and the object of a wait. */
+/* How long the node has waited, and for what. */
 static void put_wait(const struct cop_nodeline *n, struct cop_buf *out)
 {
 	uint64_t ms = n->value[COP_NODELINE_OLDEST_MS];
@@ -126,7 +126,7 @@ static int by_rank(const void *a, const void *b)
 	return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* The silent nodes and the nodes that left them; at most a few of each, for readability. */
+/* A silent node and the nodes that switched away from it, of which the line names only a few. */
 static void append_lagged(const struct cop_nodeline *line, size_t lines, uint64_t lagged,
 	const char *host, struct cop_buf *out)
 {
@@ -170,7 +170,7 @@ static void all_lagged(const struct cop_nodeline *line, size_t lines, struct cop
 	}
 }
 
-/* Skips lines that are not node lines; the sums contain the expected number of nodes. */
+/* Skips lines that are not node lines; the sums tell how many nodes there should be. */
 static void all_rows(char *text, struct cop_buf *out)
 {
 	size_t n = 0, lines = 1;

@@ -18,7 +18,7 @@
 
 /* ---- reports to other processes ---- */
 
-/* Reports to the process that started the command; failure NULL: the tree is ready. */
+/* Reports the outcome to the process that started the command; failure NULL: the tree is ready. */
 static void report_failure(int fd, const struct cop_err *failure)
 {
 	if (fd < 0)
@@ -40,7 +40,7 @@ void cop_launch_tell_others(const struct cop_conf *conf, const struct cop_err *f
 
 	if (cop_job_find(&want, &hosts, &rank, NULL) == 0 && hosts.count > 1 && dir)
 		cop_startnote_leave(dir, cop_job_host_name(&hosts, rank), rank, failure);
-	/* Rank 0 would do this when it ends. */
+	/* Rank 0 would remove the directory when it ends, but there is no rank 0. */
 	if (hosts.count > 1 && dir && !conf->job_dir && rank == 0)
 		cop_startnote_remove(
 			dir, others_fail ? COP_STARTNOTE_STAY : COP_STARTNOTE_STAY_LATE);
@@ -62,17 +62,18 @@ static void detach_stdio(void)
 		cop_log_warn("cannot change to / error=\"%s\"", strerror(errno));
 }
 
-/* Chunks are allocated and freed by the megabyte from many threads. By default glibc raises its
- * mmap threshold and serves them from its arenas, where freed memory stays resident between live
- * blocks. Separate mappings return their memory to the system (mallopt(3)). */
+/* Many threads allocate and free chunks of a megabyte. By default glibc raises its mmap threshold
+ * and serves them from its arenas, where freed memory stays resident between live blocks. With a
+ * fixed threshold each chunk is a mapping of its own, whose memory returns to the system when freed
+ * (mallopt(3)). */
 static void tame_malloc(void)
 {
 	mallopt(M_MMAP_THRESHOLD, 256 * 1024);
 	mallopt(M_ARENA_MAX, 4);
 }
 
-/* Shells set the limit to 1024 for programs that use select. Here each child and each open file of
- * the storage needs a descriptor. */
+/* The default limit is 1024, for programs that use select(2). A node needs a descriptor for each
+ * child in the tree and each open file on the storage. */
 static void raise_file_limit(void)
 {
 	struct rlimit most;
@@ -100,8 +101,8 @@ static void mount_is_gone(void *place)
 static struct cop_mountguard start_guard(const struct cop_conf *conf, struct cop_mountdir *place,
 	const struct cop_launch_users *users)
 {
-	/* In the background this process has its own session, and its parent, the command's
-	 * process, waits. */
+	/* In the background this process has a session of its own, so take the session of its
+	 * parent, the command's process, which is still waiting. */
 	struct cop_mountguard_conf guard = {.mountpoint = place->path,
 		.above = conf->foreground && (cop_slurm_is_node() || cop_slurm_in_a_step()),
 		.session = getsid(conf->foreground ? 0 : getppid()),
@@ -115,8 +116,8 @@ static struct cop_mountguard start_guard(const struct cop_conf *conf, struct cop
 	return cop_mountguard_start(&guard);
 }
 
-/* Runs one node from start to stop. report_fd: -1 in the foreground; users: not NULL if the starter
- * supplies the mount's programs and stops the node. */
+/* Runs one node from start to stop. report_fd: -1 in the foreground. users: not NULL if the starter
+ * knows which programs use the mount, and stops the node. */
 static int run_node(const struct cop_conf *conf, struct cop_mountdir *place, int report_fd,
 	const struct cop_launch_users *users, struct cop_err *err)
 {
@@ -171,13 +172,14 @@ static int launch_here(const struct cop_conf *conf, struct cop_err *err)
 	rc = cop_startnote_background(&fd, place.folder_fd, err);
 	if (rc == 1)
 		exit(run_node(conf, &place, fd, NULL, err) ? 1 : 0);
-	/* A killed node has not cleaned up. */
+	/* If the node was killed, it has not cleaned up. */
 	if (rc)
 		cop_mountdir_leave(&place);
 	return rc;
 }
 
-/* Without this, a node whose starter is killed would never stop. */
+/* Ends this node with its starter. Otherwise, if the starter were killed, the node would never
+ * stop. */
 static void end_with(pid_t starter)
 {
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -200,7 +202,7 @@ int cop_launch_here(const struct cop_conf *conf, const struct cop_launch_users *
 		end_with(starter);
 		exit(run_node(conf, &place, fd, users, err) ? 1 : 0);
 	}
-	/* Only the node keeps the descriptor. */
+	/* On success, only the node keeps the folder's descriptor. */
 	if (rc)
 		cop_mountdir_leave(&place);
 	else if (place.folder_fd >= 0)

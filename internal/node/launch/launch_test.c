@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A start that fails before there is a node: who hears of it. All other cases need a mount and are
- * in scripts/t. */
+/* A start that fails before there is a node: which processes learn of it. All other cases need a
+ * mount and are in scripts/t. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -32,7 +32,7 @@ static int set_up(void **state)
 	snprintf(logs, sizeof(logs), "%s/logs", dir);
 	snprintf(word_file, sizeof(word_file), "%s/not_started.txt", logs);
 	cop_conf_init(&conf, false);
-	conf.mountpoint = "/proc/none"; /* where nothing can be created */
+	conf.mountpoint = "/proc/none"; /* nothing can be created there */
 	conf.job_dir = dir;
 	err = (struct cop_err){0};
 	return 0;
@@ -78,7 +78,7 @@ static void a_node_alone_leaves_no_note(void **state)
 	assert_int_equal(access(word_file, F_OK), -1);
 }
 
-/* What a node of a step writes to its standard output. */
+/* Reads what a node of a step writes to its standard output. */
 static void the_command_that_started_a_step_reads_it(void **state)
 {
 	char line[1200] = "", want[1200];

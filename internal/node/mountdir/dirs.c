@@ -62,7 +62,7 @@ static int make_dirs(const char *path, mode_t mode, unsigned *made, unsigned dep
 		(*made)++;
 	else if (!rc && errno != EEXIST)
 		rc = -errno;
-	/* The directory was created here, and a failure must have no side effects. */
+	/* A failure must have no side effects, so remove the parent that was created here. */
 	if (rc && *made && rmdir(parent) == 0)
 		(*made)--;
 	return rc;
@@ -124,8 +124,6 @@ static int open_folder(const char *folder, struct stat *st, struct cop_err *err)
 		folder, (unsigned)st->st_uid, st->st_mode & 07777);
 }
 
-/* Returns a descriptor that holds the lock. -EWOULDBLOCK: in use by a node; -ENOENT: the folder has
- * vanished. */
 int cop_mountdir_lock(const char *folder, struct cop_err *err)
 {
 	struct stat st, now;
@@ -148,7 +146,7 @@ int cop_mountdir_lock(const char *folder, struct cop_err *err)
 
 /* ---- remains of killed nodes ---- */
 
-/* A node locks a folder much sooner than this after creating it. */
+/* Whether the folder is older than OLD_S. A node locks its folder much sooner after creating it. */
 static bool is_old(const char *folder)
 {
 	struct stat st;
@@ -157,7 +155,7 @@ static bool is_old(const char *folder)
 	       st.st_mtim.tv_sec + OLD_S < cop_wall_ns() / (int64_t)COP_NS_PER_S;
 }
 
-/* rmdir fails on a mount point or a nonempty directory, which stays. */
+/* Mount points and nonempty directories stay, because rmdir fails on them. */
 static void remove_empty(const char *folder)
 {
 	int fd = cop_mountdir_lock(folder, NULL);

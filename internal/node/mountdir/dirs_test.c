@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What killed nodes leave. scripts/t/t0830-own-place.sh and its successors test the other
+/* The remains of killed nodes. scripts/t/t0830-own-place.sh and the following tests cover the other
  * directories. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -97,9 +97,9 @@ static void a_place_with_something_in_it_stays(void **state)
 	unlink(inside);
 }
 
-/* ---- a killed node whose process has not ended yet ---- */
+/* ---- a killed node whose process has not exited yet ---- */
 
-/* Starts a process that holds the lock of the folder, as a node does, and ends a while after it was
+/* Starts a process that holds the lock of the folder, as a node does, and exits a while after it is
  * told to. */
 static pid_t start_slow_to_end(void)
 {

@@ -13,10 +13,10 @@
 #include "job/hosts/hosts.h"
 
 #define CHECKS 5
-/* Time limit for a killed node's process to exit; it holds its locks until then. */
+/* How long to wait until a killed node has exited; it holds its locks until then. */
 #define END_MS 30000
-#define PLACES_MAX 256 /* maximum number of nodes per job and machine */
-#define RETRIES 16     /* how many times a folder may vanish between two checks */
+#define PLACES_MAX 256 /* most nodes of a job on one machine */
+#define RETRIES 16     /* how often a folder may vanish between creating and locking it */
 #define MISSING                                                                                    \
 	"%s: there is no such directory, and it cannot be created: %s; name a mount point below a directory that you may write to, or none"
 
@@ -35,7 +35,8 @@ static void real_source(const struct cop_conf *conf, char out[PATH_MAX])
 		snprintf(out, PATH_MAX, "%s", conf->source);
 }
 
-/* A number shared by the nodes of one job, and by no other job of this user on this machine. */
+/* A number that the nodes of one job share, and that no other job of this user on this machine
+ * has. */
 static uint64_t hash_of(const struct cop_conf *conf, const char *source)
 {
 	const char *parts[] = {source, conf->job_dir, conf->hosts};
@@ -46,7 +47,7 @@ static uint64_t hash_of(const struct cop_conf *conf, const char *source)
 	return hash;
 }
 
-/* The folder of the private place with this number, and the mount point in it. */
+/* The names of the folder of the private place with this number, and of the mount point in it. */
 static int private_names(const struct cop_conf *conf, unsigned number, char folder[PATH_MAX],
 	char path[PATH_MAX], struct cop_err *err)
 {
@@ -121,8 +122,8 @@ void cop_mountdir_wait_ended(const char *socket)
 	close(ended.fd);
 }
 
-/* Directories created by the killed node of that socket now belong to p's owner, if they are
- * unchanged. */
+/* Takes over the directories that the killed node of that socket created, as its note lists
+ * them. */
 static void inherit(struct cop_mountdir *p, const char *socket)
 {
 	char words[COP_CTL_NOTE_SIZE];
@@ -140,8 +141,8 @@ static void inherit(struct cop_mountdir *p, const char *socket)
 
 /* ---- creation and removal ---- */
 
-/* cop_mountdir_clear removes the note last, so it is intact while another process removes the
- * rest. */
+/* The note can still be read while a guard removes the rest, because cop_mountdir_clear removes it
+ * last. */
 static void remove_dead_mount(struct cop_mountdir *p, const char *mountpoint)
 {
 	char path[PATH_MAX], socket[COP_CTL_PATH_SIZE];
@@ -164,9 +165,9 @@ static mode_t mode_of(const struct cop_conf *conf)
 	return conf->allow_other ? 0755 : 0700;
 }
 
-/* After the dead mount is gone, the guard of a killed node removes the directories of that node,
- * which it identifies by inode. This replaces the directory atomically, under its name, with an
- * empty one with another inode. */
+/* Once the dead mount is gone, the guard of the killed node removes that node's directories, which
+ * it identifies by inode. So this atomically replaces the directory with an empty one of the same
+ * name but with another inode. */
 static void replace_inherited(struct cop_mountdir *p)
 {
 	char fresh[PATH_MAX + 16];
@@ -189,7 +190,7 @@ static int acquire_named(struct cop_mountdir *p, struct cop_err *err)
 	remove_dead_mount(p, name);
 	rc = cop_mountdir_make_dirs(name, mode_of(p->conf), &made);
 	p->made = COP_MAX(made, p->made);
-	/* If it exists but is inaccessible, the check below reports the reason. */
+	/* If the directory exists but is inaccessible, check_taken reports the reason. */
 	if (rc && access(name, F_OK) && errno == ENOENT)
 		return cop_err_set(err, -rc, MISSING, name, strerror(-rc));
 	rc = cop_mountdir_resolve(name, p->path, 0);
@@ -213,7 +214,7 @@ static bool is_mounted_on(const char *path)
 	return lstat(path, &st) == 0 && lstat(parent, &above) == 0 && st.st_dev != above.st_dev;
 }
 
-/* The folder is locked. -EBUSY: it has a mount nevertheless. */
+/* Call it with the folder locked. -EBUSY: something is mounted there nevertheless. */
 static int occupy(struct cop_mountdir *p, struct cop_err *err)
 {
 	remove_dead_mount(p, p->path);
@@ -232,7 +233,7 @@ static int try_private(struct cop_mountdir *p, unsigned number, struct cop_err *
 	char folder[PATH_MAX];
 	int rc = private_names(p->conf, number, folder, p->path, err);
 
-	/* A process that releases the folder removes it. */
+	/* Retry, because a process that releases the folder also removes it. */
 	for (unsigned tries = 0; !rc && p->folder_fd < 0; tries++) {
 		rc = cop_mountdir_make_folder(folder, err);
 		if (!rc)
@@ -263,7 +264,8 @@ static int acquire_private(struct cop_mountdir *p, struct cop_err *err)
 
 /* ---- called by the node ---- */
 
-/* The guard of a killed node may be about to remove that node's directories. */
+/* The guard of a killed node may be removing that node's directories just now, so they are
+ * recreated. */
 static int check_taken(struct cop_mountdir *p, struct cop_err *err)
 {
 	const char *name = p->conf->mountpoint ? p->conf->mountpoint : p->path;
@@ -294,7 +296,7 @@ int cop_mountdir_acquire(const struct cop_conf *conf, struct cop_mountdir *p, st
 	return rc;
 }
 
-/* The nearest existing directory determines whether the rest can be created. */
+/* Whether the rest can be created depends on the nearest directory that exists. */
 int cop_mountdir_check(const struct cop_conf *conf, struct cop_buf *out, struct cop_err *err)
 {
 	const char *name = conf->mountpoint;
@@ -344,7 +346,7 @@ void cop_mountdir_leave(struct cop_mountdir *p)
 	p->folder_fd = -1;
 }
 
-/* Holds the lock of a private place's folder during the removal: -EWOULDBLOCK if a node uses it. */
+/* Locks a private place's folder during the removal; -EWOULDBLOCK if a node uses it. */
 static int remove_unless_taken(const struct cop_mountdir *p)
 {
 	char folder[PATH_MAX];
@@ -369,7 +371,7 @@ void cop_mountdir_clear(const struct cop_mountdir *p)
 	if (!p->made || socket_of(p->conf, p->path, socket))
 		return;
 	cop_mountdir_wait_ended(socket);
-	/* The note beside the socket is needed to remove a mount that still exists. */
+	/* Whoever removes a mount that still exists needs the note beside the socket. */
 	if (!cop_fuse_is_dead(p->path) && remove_unless_taken(p) == 0)
 		cop_ctl_clear(socket, NULL);
 }
@@ -384,8 +386,8 @@ int cop_mountdir_remove_dead(const char *mountpoint, const char *socket)
 	if (socket)
 		inherit(&p, socket);
 	rc = dead ? cop_fuse_unmount_dead(mountpoint) : 0;
-	/* The guard may have removed the directory already; a later mount there has another
-	 * inode. */
+	/* The guard may already have removed the directory; if something is mounted there since,
+	 * the inode differs. */
 	if (p.made && !cop_fuse_is_dead(mountpoint))
 		remove_unless_taken(&p);
 	return rc ? rc : dead;

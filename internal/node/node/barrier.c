@@ -5,7 +5,7 @@
 struct cop_barrier {
 	struct cop_barrier_conf conf;
 	struct cop_start *join;
-	struct cop_net *net; /* constant once it is open; NULL: single node */
+	struct cop_net *net; /* constant once it is open; NULL: the node is alone */
 };
 
 static void wake(void *ctx)
@@ -15,7 +15,8 @@ static void wake(void *ctx)
 	cop_waker_wake(b->conf.waker);
 }
 
-/* Requests made while nodes were still starting must not delay later ones. */
+/* Address look-ups that began while other nodes were still starting must not delay later
+ * requests. */
 static void ended(void *ctx)
 {
 	struct cop_barrier *b = ctx;
@@ -111,7 +112,7 @@ int cop_barrier_wait(struct cop_barrier *b, struct cop_op *treeop, struct cop_er
 	return cop_err_set(err, ETIMEDOUT, COP_STARTNOTE_NOT_READY "%s", cop_start_why(b->join));
 }
 
-/* A signal that arrives here is handled by the code that waits for the end. */
+/* A signal ends this wait; the code that waits for the end of the node handles it. */
 void cop_barrier_tell_below(struct cop_barrier *b)
 {
 	struct cop_waker *waker = b->conf.waker;

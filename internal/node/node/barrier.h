@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* barrier: the main thread's side of the start barrier. It owns the node's join, waits until the
- * barrier has ended, and runs work deferred to the main thread in the meantime. Then it waits until
- * the ranks below have received the result. join sends the messages between ranks. */
+/* barrier: the main thread's side of the start barrier. It owns the node's join and waits until the
+ * barrier has ended, meanwhile running work deferred to the main thread. Then it waits until the
+ * ranks below have received the result. join sends the messages between ranks. */
 #ifndef COP_NODE_BARRIER_H
 #define COP_NODE_BARRIER_H
 
@@ -33,16 +33,16 @@ struct cop_barrier *cop_barrier_new(const struct cop_barrier_conf *conf);
 void cop_barrier_free(struct cop_barrier *b);
 /* Returns NULL for NULL. */
 struct cop_start *cop_barrier_join(struct cop_barrier *b);
-/* Call it before net is opened: the end of the barrier is reported to net. The caller keeps net
- * until rpc is closed. */
+/* Call it before opening net, which is told when the barrier has ended. The caller keeps net until
+ * rpc is closed. */
 void cop_barrier_use_net(struct cop_barrier *b, struct cop_net *net);
 
-/* Main thread. This node is ready. Returns after the barrier has ended: 0 if the tree is ready,
- * else -EINTR or -ETIMEDOUT with a sentence. A stop received by tree/op is not a failure of other
- * ranks. */
+/* Main thread, when this node is ready. Returns when the barrier has ended: 0 if the tree is ready,
+ * else -EINTR or -ETIMEDOUT with a sentence. A stop that arrives through tree/op does not count as
+ * a failure of other ranks. */
 int cop_barrier_wait(struct cop_barrier *b, struct cop_op *treeop, struct cop_err *err);
-/* Main thread, afterwards. Returns when each participating rank below has received the result, has
- * died, or has not confirmed in time. */
+/* Main thread, after cop_barrier_wait. Returns when each participating rank below has confirmed the
+ * result, has died, or has let the time for it run out. */
 void cop_barrier_tell_below(struct cop_barrier *b);
 /* For waits of the main thread before cop_barrier_wait. True if waiting is pointless because this
  * start was interrupted or another rank has failed; err has the sentence. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A rank that waits for another which never comes. */
+/* A rank that waits for another rank that never arrives. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The order in which a node's parts are stopped and freed. */
+/* Stops and frees a node's modules, in order. */
 #include "node/node/node_priv.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Time limit for the end of a node that has answered all requests. A read hanging in the storage
- * cannot be interrupted, and must not keep the process alive. */
+/* Time limit for the end of a node. A read that hangs in the storage cannot be interrupted, and
+ * must not keep the process alive. */
 #define END_SECONDS 10
 
-/* Leaves the tree. Three kinds of requests may be open when a node ends: requests of other nodes
- * being handled by a thread; requests waiting for replies of other nodes; and requests waiting for
- * this node itself (its main thread, the end of the start barrier, its own end). The first kind
+/* Leaves the tree. Three kinds of requests from other nodes may be open when a node ends: those
+ * that a thread is handling; those that wait for replies from further nodes; and those that wait
+ * for this node itself (its main thread, the end of the start barrier, its own end). The first kind
  * completes by itself, the second ends when this node cancels its calls, and the third is answered
- * here. The gate counts all of them. */
+ * here. The gate counts all three. */
 static void answer_all(struct cop_node *n)
 {
 	cop_net_cancel(n->net);
-	/* Without a part, the start failed before another node could wait for this one. */
+	/* If there is no part, the start failed before another node could wait for this one. */
 	if (!n->part)
 		return;
 	cop_start_leave(cop_barrier_join(n->barrier));
@@ -28,7 +28,7 @@ static void answer_all(struct cop_node *n)
 
 /* Joins each thread after the threads that could still give it work. True: no running thread can
  * access what is freed next; the thread that writes the trace uses only its own memory. False: a
- * worker hangs in a file system, and only the end of the process ends it. */
+ * worker hangs in a file system, and will end only with the process. */
 static bool end_threads(struct cop_node *n)
 {
 	bool ended, packed;
@@ -51,8 +51,8 @@ static bool end_threads(struct cop_node *n)
 	return ended;
 }
 
-/* Frees the parts in reverse start order, except for the sampler: it stops after the last part that
- * reports events, and before the counters it reads are freed. */
+/* Frees the modules in reverse start order, except for the sampler: it stops after the last module
+ * that reports events, and before the counters that it reads are freed. */
 static void free_all(struct cop_node *n)
 {
 	cop_follow_free(n->follow);
@@ -84,7 +84,7 @@ static void free_all(struct cop_node *n)
 	cop_waker_fini(&n->waker);
 }
 
-/* Final writes when the rest cannot be freed because of a hanging worker. */
+/* Writes the last data when a hanging worker prevents the rest from being freed. */
 static void leave_all(struct cop_node *n)
 {
 	cop_log_warn(

@@ -16,7 +16,7 @@ int cop_joblog_open(
 	rc = cop_job_dir_make(conf->job_dir, err);
 	if (rc)
 		return rc;
-	/* The node changes its working directory later. */
+	/* An absolute path, because the node changes its working directory later. */
 	if (!realpath(conf->job_dir, out->job_dir))
 		return cop_err_set(err, errno, "%s: %s", conf->job_dir, strerror(errno));
 	rc = cop_job_dir_check(out->job_dir, err);

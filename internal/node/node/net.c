@@ -35,9 +35,9 @@ static void serve_sampler(struct cop_net *n, struct cop_rpc_req *req)
 	cop_sampler_serve(n->conf.sampler, req);
 }
 
-/* Which requests of other nodes are served in which state. A starting node cannot serve reads yet,
- * but already takes part in the tree. A stopping node still replies to requests for its stop, with
- * the reply that the others received (tree/op). */
+/* Which requests from other nodes are served in which state. A starting node cannot serve reads
+ * yet, but already takes part in the tree. A stopping node still answers stop requests, with the
+ * same reply that earlier requesters received (tree/op). */
 static const struct {
 	void (*serve)(struct cop_net *n, struct cop_rpc_req *req);
 	unsigned when;
@@ -63,7 +63,7 @@ static bool is_own(uint8_t op)
 	return op < COP_ARRAY_SIZE(served) && served[op].serve;
 }
 
-/* An operation unknown to this module and to fetch comes from a later version. */
+/* An operation that neither this module nor fetch knows comes from a later version. */
 static void serve_inside(struct cop_net *n, struct cop_rpc_req *req)
 {
 	uint8_t op = cop_rpc_req_op(req);
@@ -74,8 +74,8 @@ static void serve_inside(struct cop_net *n, struct cop_rpc_req *req)
 		refuse_request(req, -EOPNOTSUPP);
 }
 
-/* A command that is not a node of the tree (a client) may stop the tree and request the state of
- * its nodes. */
+/* A command that is not a node of the tree (a client) may only stop the tree and request the state
+ * of its nodes. */
 static bool may_ask(const struct cop_net *n, uint32_t rank, uint8_t op)
 {
 	return rank < n->conf.topo.nodes || op == COP_OP_STOP || op == COP_OP_STATS ||

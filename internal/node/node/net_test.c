@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rank 0 of a tree of two on the fake network, and the nodes and commands that send requests to
- * it. */
+/* Rank 0 of a tree of two nodes on the fake network, with nodes and commands that send it
+ * requests. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@
 struct tree {
 	struct cop_endpoint_net *fake;
 	struct cop_stats stats[RANKS];
-	struct cop_rpc *rpc[RANKS]; /* 0: of the node under test */
+	struct cop_rpc *rpc[RANKS]; /* rank 0 is the node under test */
 	struct cop_job_host host[NODES];
 	struct cop_job_hosts hosts;
 	struct cop_topo topo;
@@ -33,7 +33,7 @@ struct tree {
 	struct cop_sampler *sampler;
 	struct cop_net *net;
 	unsigned ends; /* how often it was told to end */
-	int status;    /* of the last answer; 1: none yet */
+	int status;    /* of the last reply; 1: none yet */
 };
 
 static void ignore(void *ctx)
@@ -194,7 +194,7 @@ static void keep_status(void *arg, const struct cop_rpc_result *r)
 	*(int *)arg = r->status;
 }
 
-/* The status that rank is answered; 1: no answer yet. */
+/* Returns the status of the reply that rank receives; 1: no reply yet. */
 static int ask(struct tree *t, uint32_t rank, uint8_t op)
 {
 	struct cop_rpc_call call = {.op = op, .done = keep_status, .arg = &t->status};
@@ -267,7 +267,7 @@ static void chunks_are_packed_as_asked_and_else_by_the_network(void **state)
 	conf.compress = COP_CONF_COMPRESS_OFF;
 	assert_false(cop_net_compresses(&conf, t->rpc[1]));
 	conf.compress = COP_CONF_COMPRESS_AUTO;
-	/* A node that is alone has no network, and the fake network is memory. */
+	/* A lone node has no network, and the fake network is memory. */
 	assert_false(cop_net_compresses(&conf, NULL));
 	assert_false(cop_net_compresses(&conf, t->rpc[1]));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* node: one Copper process. It starts all parts in order, waits, and stops them in reverse order.
- * join coordinates the ranks during the start; tree/op runs operations on all of them. */
+/* node: one Copper process. It starts its modules in order, waits, and stops them in reverse order.
+ * join coordinates the ranks during the start; tree/op runs operations on all ranks. */
 #ifndef COP_NODE_H
 #define COP_NODE_H
 
@@ -13,8 +13,8 @@ struct cop_node_run {
 	const struct cop_conf *conf;
 	struct cop_mountdir *place; /* its mount point; none for a node without a mount */
 	pid_t last_pid;             /* the last process of this node to end */
-	/* The start is abandoned when the reader of this pipe closes it, because then no process
-	 * waits for the start; -1: no reader. */
+	/* Pipe to the process that waits for the start. The start is abandoned when the reader
+	 * closes it; -1: no reader. */
 	int report_fd;
 	const char *note; /* printed by rank 0 of several nodes when ready; may be NULL */
 	/* Called once: when the node is ready or, with failure set, when it has failed to start. */

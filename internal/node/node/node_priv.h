@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* run.c calls start.c, end.c and follow.c; they never call back.
  *
- * Threads: the main thread starts and stops everything and sleeps in between. Only it uses the node
- * itself. Data shared between threads belongs to the started modules; each receives its
- * dependencies by its own configuration. */
+ * Threads: the main thread starts and stops everything and sleeps in between. No other thread uses
+ * struct cop_node. Data shared between threads belongs to the modules, which receive their
+ * dependencies through their own configurations. */
 #ifndef COP_NODE_PRIV_H
 #define COP_NODE_PRIV_H
 
@@ -49,19 +49,19 @@ struct cop_node {
 	char source[4096]; /* absolute */
 	struct cop_joblog log;
 	struct cop_secret secret;
-	/* services of its main thread */
+	/* services for its main thread */
 	struct cop_waker waker;
 	struct cop_gate gate;
 	struct cop_defer deferred;
-	/* its parts, in start order */
+	/* its modules, in start order */
 	struct cop_stats stats;
 	struct cop_barrier *barrier;
 	int view_ns; /* the user namespace of this node's views; -1: views need none */
 	struct cop_sampler *sampler;
 	struct cop_prefetch_manifest *manifest; /* for rank 0 with prefetch; else NULL */
 	struct cop_tally *tally;
-	struct cop_telemetry *telemetry; /* NULL: there is no job directory */
-	struct cop_machine *machine;     /* NULL: there is no store, or --telemetry 0 */
+	struct cop_telemetry *telemetry; /* NULL: no job directory */
+	struct cop_machine *machine;     /* NULL: no run store, or --telemetry 0 */
 	struct cop_cache *cache;
 	char cache_note[COP_CACHE_NOTE_SIZE]; /* message for the user, or "" */
 	struct cop_spill *spill;              /* NULL: none */
@@ -69,7 +69,7 @@ struct cop_node {
 	struct cop_origin *origin;
 	struct cop_record record;
 	struct cop_part *part;
-	struct cop_net *net; /* NULL: this node is alone */
+	struct cop_net *net; /* NULL: the node is alone */
 	struct cop_rpc *rpc;
 	struct cop_fetch *fetch;
 	char tree[COP_REACH_TREE_SIZE]; /* the tree's name for commands; "-": the node is alone */
@@ -77,11 +77,12 @@ struct cop_node {
 	struct cop_fuse *fs;
 	struct cop_kernelahead *ahead; /* NULL: no pages are pushed into the kernel */
 	struct cop_prefetch *_Atomic prefetch;
-	struct cop_prefetch_pack *pack; /* writes the pack for the next job; NULL: none is kept */
-	struct cop_bypass *past;        /* NULL: bypassing programs are not detected */
-	struct cop_follow *follow;      /* NULL: the run is not recorded */
-	const char *ended_by;           /* reason of the end; NULL: a stop */
-	int64_t stop_ns;                /* wall clock: when the stop began */
+	struct cop_prefetch_pack
+		*pack;             /* writes the pack for the next job; NULL: no pack is kept */
+	struct cop_bypass *past;   /* NULL: bypassing programs are not detected */
+	struct cop_follow *follow; /* NULL: the run is not recorded */
+	const char *ended_by;      /* why the node ended; NULL: a stop */
+	int64_t stop_ns;           /* wall clock: when the stop began */
 	char run_id[COP_RUNREC_ID_LEN + 1]; /* "": not recorded, or recorded by another rank */
 	struct cop_otel_trace *trace;       /* NULL: no spans are written */
 	struct cop_buf environment;         /* for the job's commands */
@@ -89,20 +90,22 @@ struct cop_node {
 };
 
 /* ---- follow.c: records of the job ---- */
-/* Main thread: the tree is ready, or the start has failed. Does nothing unless this is rank 0. */
+/* Main thread, when the tree is ready or the start has failed. Does nothing unless this is rank
+ * 0. */
 void cop_node_follow(struct cop_node *n);
 /* Main thread, after the tree has stopped. failure NULL: the start had succeeded. */
 void cop_node_follow_end(struct cop_node *n, bool left_dead, const struct cop_err *failure);
 
 /* ---- run_env.c ---- */
-/* On rank 0, before the tree is ready. 0. */
+/* Call it on rank 0, before the tree is ready. Always returns 0. */
 int cop_node_choose_run(struct cop_node *n, struct cop_err *err);
 
 /* ---- start.c ---- */
 int cop_node_start(struct cop_node *n, struct cop_err *err);
 
 /* ---- end.c ---- */
-/* Stops all started parts and frees the node, unless a thread hanging in the storage uses it. */
+/* Stops all started modules and frees the node, unless a thread that hangs in the storage still
+ * uses it. */
 void cop_node_stop(struct cop_node *n);
 
 #endif

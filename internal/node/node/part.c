@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* There is no lock: fields set after the start are atomic. */
+/* There is no lock, because fields that are set after the start are atomic. */
 #include "node/node/part_priv.h"
 
 #include "base/log/log.h"
@@ -64,8 +64,9 @@ static void names_forgotten(void *arg)
 	(void)arg;
 }
 
-/* Returns the mount if the kernel may have cached data of it. If there is no mount yet, sets a flag
- * for cop_part_use_mount and checks again: one of the two sees the other. */
+/* Returns the mount if the kernel may have cached data from it. If there is no mount yet, sets a
+ * flag for cop_part_use_mount and checks again, so that at least one of the two functions sees what
+ * the other has done. */
 static struct cop_fuse *find_mount(struct cop_part *p)
 {
 	if (!atomic_load(&p->fs))
@@ -73,8 +74,8 @@ static struct cop_fuse *find_mount(struct cop_part *p)
 	return atomic_load(&p->fs);
 }
 
-/* First the tables, then the kernel. A starting node may have neither, and then has no stale
- * data. */
+/* Clears the tables first, then the kernel. A starting node may not have a mount or fetch yet, and
+ * then has no stale data there. */
 int cop_part_forget(void *ctx, const char *path, void (*then)(void *arg), void *arg)
 {
 	struct cop_part *p = ctx;
@@ -115,7 +116,7 @@ void cop_part_use_fetch(struct cop_part *p, struct cop_fetch *fetch)
 	atomic_store(&p->fetch, fetch);
 }
 
-/* Programs may already have used the mount. */
+/* Programs may already have used the mount, so an earlier invalidation is made up for. */
 void cop_part_use_mount(struct cop_part *p, struct cop_fuse *fs)
 {
 	atomic_store(&p->fs, fs);
@@ -142,7 +143,8 @@ static void look(struct cop_part *p)
 		p->conf.telemetry, p->conf.status.stats, usage.used_bytes, usage.limit_bytes);
 }
 
-/* Writes the current reports, like cop_tally_write; on rank 0 also its own telemetry. */
+/* Writes the current reports, as cop_tally_write does, and on rank 0 also the node's own
+ * telemetry. */
 static int write_snapshot(struct cop_part *p, const char *tag, struct cop_err *err)
 {
 	struct cop_tally_job job = tally_job(p->conf.record);
@@ -187,7 +189,7 @@ int cop_part_tend(struct cop_part *p)
 	return next_ms == UINT64_MAX ? -1 : (int)(next_ms - now_ms);
 }
 
-/* At the end of this node. */
+/* Called at the end of this node. */
 static void add_telemetry(struct cop_part *p, struct cop_op_sum *sum)
 {
 	int rc;
@@ -209,7 +211,7 @@ static int report(void *ctx, struct cop_err *err)
 	return write_snapshot(ctx, COP_TALLY_ASKED_TAG, err);
 }
 
-/* The telemetry is not reset, because it covers the whole job. */
+/* Does not reset the telemetry, because it covers the whole job. */
 static int reset(void *ctx, struct cop_err *err)
 {
 	struct cop_part *p = ctx;
@@ -225,7 +227,7 @@ static void on_end(void *ctx)
 	cop_waker_end(p->conf.waker);
 }
 
-/* The requester does not receive the parts already written. */
+/* Drops what has already been written to files, so that the requester does not receive it. */
 static void drop_written(struct cop_op_sum *sum)
 {
 	cop_prof_sum_free(sum->prof);
@@ -234,7 +236,7 @@ static void drop_written(struct cop_op_sum *sum)
 	sum->telemetry = NULL;
 }
 
-/* Apart from the one at its start, a short job has only this sample. */
+/* A short job has only two samples: one from its start, and this one. */
 static void add_machine(struct cop_part *p, struct cop_op_sum *sum)
 {
 	(void)cop_machine_look(p->conf.machine, cop_now_ms(), true);
@@ -307,7 +309,7 @@ static bool view_of(void *ctx, const char **source, int *user_ns)
 	return cop_start_is_ready(p->conf.join) && atomic_load(&p->fs);
 }
 
-/* Requests arrive only after the tree is ready. */
+/* Such requests arrive only after the tree is ready. */
 static void program(void *ctx, pid_t pid, struct cop_buf *out)
 {
 	struct cop_part *p = ctx;
@@ -330,7 +332,7 @@ static void ended(void *ctx, pid_t pid, int status)
 	cop_programs_ended(p->conf.programs, pid, status);
 }
 
-/* There may be thousands of commands; one line for all is enough. */
+/* Warn only once, because there may be thousands of commands. */
 static void fallback(void *ctx, const char *why)
 {
 	struct cop_part *p = ctx;
@@ -350,7 +352,7 @@ static void sizes(void *ctx, struct cop_buf *out)
 	cop_tally_sizes(p->conf.tally, out);
 }
 
-/* The root is dead: no node above has written the sums or the list of remaining nodes. */
+/* The root is dead, so no node has written the sums or the list of remaining nodes yet. */
 static int write_late(void *ctx, struct cop_op_sum *sum, struct cop_err *err)
 {
 	struct cop_part *p = ctx;
@@ -404,7 +406,7 @@ void cop_part_own_totals(struct cop_part *p)
 {
 	struct cop_op_sum own = {.nodes = 1, .telemetry = cop_telemetry_sum_new(1)};
 
-	/* If memory is short, the rest still counts. */
+	/* If memory is short, report the rest without the telemetry. */
 	if (own.telemetry && cop_telemetry_sum_add(own.telemetry, p->conf.telemetry, 0) == 0)
 		cop_telemetry_finish(own.telemetry);
 	cop_tally_add(p->conf.tally, &own);

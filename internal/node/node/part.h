@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* part: this node's share of operations on the tree (tree/op) and of commands on its control socket
+/* part: this node's share of tree operations (tree/op) and of commands on its control socket
  * (command): it reports its state, forgets a path, writes its reports, and adds its counts to the
  * sums of a stop. It creates the treeop. */
 #ifndef COP_NODE_PART_H
@@ -19,19 +19,20 @@
 
 struct cop_programs;
 struct cop_part_conf {
-	/* what is known at the start; this module sets ready, rpc and the fields after it */
+	/* the caller fills in what is known at the start; this module sets ready, rpc and the
+	 * fields after rpc */
 	struct cop_status status;
 	const struct cop_record *record;
-	struct cop_stats
-		*stats; /* the same object as in status: receives the counts that commands report */
-	int user_ns;    /* of this node's views; -1: views need none */
-	struct cop_rpc **rpc; /* the caller's variable for rpc, set before the first request */
+	struct cop_stats *stats; /* the same object as in status; counts that commands report are
+				    added to it */
+	int user_ns;             /* of this node's views; -1: views need none */
+	struct cop_rpc **rpc;    /* the caller's variable for rpc, set before the first request */
 	struct cop_programs *programs;
 	const char *job_dir;               /* absolute, or "" */
 	const struct cop_buf *environment; /* extra environment of commands, as lines; filled before
 					      the tree is ready */
 	struct cop_follow **follow;        /* the caller's variable for follow, set before a stop */
-	const struct cop_prefetch_manifest *manifest; /* NULL: on another node */
+	const struct cop_prefetch_manifest *manifest; /* NULL: another node has it */
 	struct cop_tally *tally;
 	struct cop_telemetry *telemetry; /* this node's activity over time; NULL: not recorded */
 	struct cop_machine *machine;     /* load of this host; NULL: not sampled */
@@ -49,12 +50,12 @@ struct cop_part *cop_part_new(const struct cop_part_conf *conf);
 void cop_part_free(struct cop_part *p);
 
 struct cop_op *cop_part_treeop(struct cop_part *p);
-/* Main thread, while the node runs: writes the reports of --profile-interval, records the counters
- * in the telemetry and samples the machine, each when due. Returns the ms until the next is due;
- * -1: never. The first call starts the report interval. */
+/* Main thread, while the node runs. When each is due, writes the reports of --profile-interval,
+ * records the counters in the telemetry, and samples the machine. Returns the milliseconds until
+ * the next is due; -1: never. The first call starts the report interval. */
 int cop_part_tend(struct cop_part *p);
-/* Main thread. Passes the totals to follow for a single node that was unmounted, i.e. received no
- * stop request. */
+/* Main thread. Passes the totals to follow if a lone node was unmounted and so received no stop
+ * request. */
 void cop_part_own_totals(struct cop_part *p);
 /* For struct cop_follow_conf, with the part as ctx. */
 bool cop_part_ask_telemetry(void *ctx, cop_op_done *done, void *arg);
@@ -62,7 +63,7 @@ bool cop_part_is_ending(void *ctx);
 /* For struct cop_command_conf, with the part as ctx. */
 extern const struct cop_command_ops cop_part_commands;
 
-/* Main thread, once each, as soon as the object exists: requests may have arrived earlier. */
+/* Main thread. Call each once, as soon as the object exists; requests may arrive before that. */
 void cop_part_use_fetch(struct cop_part *p, struct cop_fetch *fetch);
 void cop_part_use_mount(struct cop_part *p, struct cop_fuse *fs);
 void cop_part_use_prefetch(struct cop_part *p, struct cop_prefetch *prefetch);

@@ -13,7 +13,8 @@ struct cop_part {
 	struct cop_fuse *_Atomic fs;
 	struct cop_prefetch *_Atomic prefetch;
 	_Atomic bool forgot_early; /* a path was invalidated before there was a mount */
-	/* Main thread: when each is next due; 0: cop_part_tend has not been called. */
+	/* Main thread: when the next snapshot and the next look at the counters are due; 0:
+	 * cop_part_tend has not been called. */
 	uint64_t snapshot_ms, look_ms;
 };
 

@@ -14,7 +14,7 @@
 #include "node/node/programs.h"
 #include "node/node/part_priv.h"
 
-/* A node that is alone and has not mounted yet. */
+/* A lone node that has not mounted yet. */
 struct node {
 	struct cop_conf conf;
 	struct cop_job_hosts hosts;
@@ -25,7 +25,7 @@ struct node {
 	struct cop_cache *cache;
 	struct cop_origin *origin;
 	struct cop_rpc *rpc;
-	struct cop_follow *follow; /* none */
+	struct cop_follow *follow; /* NULL */
 	struct cop_tally *tally;
 	struct cop_telemetry *telemetry;
 	struct cop_gate gate;
@@ -128,7 +128,7 @@ static void an_invalidation_may_come_before_there_is_anything_to_forget(void **s
 
 	assert_int_equal(cop_part_forget(n->part, "some/path", forgotten, n), 0);
 	assert_int_equal(n->forgot, 1);
-	/* The mount, which may be under way at this moment, is told afterwards. */
+	/* The mount may be starting at this moment, and will be invalidated later. */
 	assert_true(n->part->forgot_early);
 	assert_int_equal(cop_part_forget_names(n->part, "some", forgotten, n), 0);
 	assert_int_equal(n->forgot, 2);
@@ -152,7 +152,7 @@ static void the_tree_and_the_socket_hear_the_same_of_it(void **state)
 	cop_part_commands.status(n->part, &here);
 	cop_op_here(cop_part_treeop(n->part), &ask, false, keep_text, n);
 	assert_non_null(strstr(n->told.data, "\"mountpoint\":\"/mnt\""));
-	/* Equal except for the time that has passed. */
+	/* They are equal except for the uptime. */
 	assert_int_equal(here.len, n->told.len);
 	cop_buf_free(&here);
 }
@@ -218,7 +218,7 @@ static int tend_after(struct node *n, unsigned ms)
 	return cop_part_tend(n->part);
 }
 
-/* How often the reports have been due by now. */
+/* Counts how often the reports have been due so far. */
 static unsigned snapshots(struct node *n)
 {
 	static uint64_t next_ms;
@@ -236,14 +236,14 @@ static void reports_and_telemetry_come_when_they_are_due(void **state)
 	clock_ms = 5000;
 	cop_clocks_for_test(clock_ns, NULL);
 	n->conf.profile_interval_s = 3;
-	/* The telemetry records at once, and then every second. */
+	/* The telemetry records immediately, and then every second. */
 	assert_int_equal(tend_after(n, 0), 1000);
 	assert_int_equal(snapshots(n), 1);
 	assert_int_equal(tend_after(n, 400), 600);
 	assert_int_equal(tend_after(n, 700), 1000);
 	assert_int_equal(tend_after(n, 1000), 900);
 	assert_int_equal(snapshots(n), 1);
-	/* It was called late: the interval begins anew. */
+	/* After a late call, the interval starts again. */
 	assert_int_equal(tend_after(n, 2000), 1000);
 	assert_int_equal(snapshots(n), 2);
 	assert_int_equal(n->part->snapshot_ms, clock_ms + 3000);

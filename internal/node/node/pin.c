@@ -16,8 +16,8 @@ int cop_pin_listed(const char *cpus, struct cop_err *err)
 	return rc ? cop_err_set(err, -rc, "--cpus %s: %s", cpus, why.text) : 0;
 }
 
-/* mpiexec or srun may have bound this task to the core of the application's first rank, which both
- * would then share. */
+/* mpiexec or srun may have bound this task to the same core as the application's first rank, and
+ * then the two share it. */
 static void tell_of_launcher(void)
 {
 	struct cop_buf mine = {0}, cpuset = {0};

@@ -13,7 +13,7 @@
 #define SYS_pidfd_open 434
 #endif
 
-/* From linux/pidfd.h of Linux 6.15, missing on most build machines. */
+/* From linux/pidfd.h of Linux 6.15, which most build machines lack. */
 struct pidfd_info {
 	uint64_t mask, cgroup;
 	uint32_t pid, tgid, ppid, id[8];
@@ -23,12 +23,12 @@ struct pidfd_info {
 #define PIDFD_INFO_EXIT (1u << 3)
 #define PIDFD_GET_INFO _IOWR(0xff, 11, struct pidfd_info)
 
-#define STAT_EXIT_CODE 52 /* field number in /proc/PID/stat, from 1 */
+#define STAT_EXIT_CODE 52 /* field number in /proc/PID/stat, counted from 1 */
 #define STAT_STATE 3
 
 struct program {
 	pid_t pid;
-	int fd; /* -1: it has exited, and only its caller has the status */
+	int fd; /* -1: it has exited, and only its parent has the status */
 };
 
 struct cop_programs {
@@ -56,7 +56,8 @@ static bool ask_kernel(int fd, int *status)
 	return true;
 }
 
-/* Linux 6.13 has the request without this result, so the probe needs an exited process. */
+/* Linux 6.13 has the request but does not return the exit status, so the probe needs a process that
+ * has exited. */
 static bool try_kernel(void)
 {
 	int hold[2], fd, status;
@@ -113,7 +114,8 @@ static void forget(struct cop_programs *p, size_t i)
 	p->of[i] = p->of[--p->n];
 }
 
-/* A field of /proc/PID/stat; the preceding name may contain any character. */
+/* A field of /proc/PID/stat, counted from the last ')', because the name before it may contain any
+ * character. */
 static const char *stat_field(const char *stat, unsigned number)
 {
 	const char *at = strrchr(stat, ')');
@@ -123,7 +125,7 @@ static const char *stat_field(const char *stat, unsigned number)
 	return at ? at + 1 : "";
 }
 
-/* Without this access the kernel shows 0 (proc(5), PTRACE_MODE_READ_FSCREDS). */
+/* Without this permission the kernel shows 0 as the status (proc(5), PTRACE_MODE_READ_FSCREDS). */
 static bool may_see_status(const char *process)
 {
 	struct stat st;
@@ -132,7 +134,7 @@ static bool may_see_status(const char *process)
 	       (!geteuid() || (st.st_uid == geteuid() && st.st_gid == getegid()));
 }
 
-/* A zombie: its parent has not waited for it yet. */
+/* Reads the status of a zombie, that is, before its parent has waited for it. */
 static bool ask_zombie(pid_t pid, int *status)
 {
 	char process[24], path[32], *text = NULL;
@@ -149,7 +151,7 @@ static bool ask_zombie(pid_t pid, int *status)
 	return ended;
 }
 
-/* Reads the status of all exited commands. */
+/* Reads the status of all commands that have exited. */
 static void collect(struct cop_programs *p)
 {
 	for (size_t i = p->n; i-- > 0;) {

@@ -27,7 +27,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A process that waits until it is told to end. */
+/* Starts a process that waits until it is told to end. */
 static pid_t start(int code, int *go)
 {
 	int ends[2];
@@ -56,7 +56,7 @@ static struct cop_op_exits exits(void)
 	return e;
 }
 
-/* Where the kernel does not tell it, the caller of copper run may. */
+/* Ends the process. If the kernel does not report its status, its parent does. */
 static int end(pid_t pid, int go)
 {
 	int status;
@@ -77,7 +77,7 @@ static void an_end_is_counted_once_whoever_tells_it(void **state)
 		cop_programs_add(p, pid[i]);
 	}
 	assert_int_equal(exits().running, 2);
-	/* The second one has a copy of the first one's pipe. */
+	/* In reverse order, because the second process has a copy of the first one's pipe. */
 	for (unsigned i = 2; i-- > 0;) {
 		status = end(pid[i], go[i]);
 		exits();

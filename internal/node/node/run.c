@@ -8,15 +8,15 @@
 #include "job/startnote/startnote.h"
 
 #define STOP_GRACE_MS 2000
-/* Time limit for the last scan for programs at the stop; a job script often stops the tree while
- * programs still run. The scan takes a few milliseconds if the storage responds, and must not delay
- * the stop further. */
+/* Time limit for the last scan for bypassing programs at a stop, since a job script often stops the
+ * tree while programs are still running. The scan takes a few milliseconds if the storage responds,
+ * and must not delay the stop for long if it does not. */
 #define LAST_LOOK_MS 2000
-/* Time limit after the unmount for the replies to a stop command that this node received. */
+/* How long after the unmount to wait until the stop commands received here have been answered. */
 #define COMMANDS_MS 120000
 
-/* Ends this node after an unmount or a signal. Returns whether the mount still exists without a
- * serving process. */
+/* Ends this node after an unmount or a signal. Returns whether the mount still exists but nothing
+ * serves it. */
 static bool end_because(struct cop_node *n, unsigned why)
 {
 	bool left_dead = !(why & COP_WAKER_SIGNAL) && cop_fuse_is_dead(n->how->place->path);
@@ -36,7 +36,7 @@ static int tend(struct cop_node *n)
 	return part_ms < 0 ? files_ms : files_ms < 0 ? part_ms : COP_MIN(part_ms, files_ms);
 }
 
-/* Sleeps until an event that ends this node. */
+/* Sleeps until an event ends this node. Returns whether that left a dead mount. */
 static bool wait_for_the_end(struct cop_node *n)
 {
 	bool left_dead = false;
@@ -55,7 +55,7 @@ static bool wait_for_the_end(struct cop_node *n)
 	return left_dead;
 }
 
-/* If this node received a stop command, the root's reply to it may still be in flight. */
+/* If a stop command arrived at this node, the root's reply to it may still be in flight. */
 static void wait_for_commands(struct cop_node *n)
 {
 	uint64_t end = cop_now_ms() + COMMANDS_MS;
@@ -82,7 +82,7 @@ static void answer_stop(
 		cop_buf_printf(&remark, "%s: %s was unmounted lazily, still held by %s",
 			cop_job_host_name(&n->hosts, n->rank), n->how->place->path, holders->data);
 	}
-	/* In a stop of the whole tree, the root reports it for all nodes. */
+	/* When the whole tree stops, the root warns on behalf of all nodes. */
 	if (!cop_op_is_stopping(cop_part_treeop(n->part)))
 		cop_tally_warn_own(n->tally, &remark);
 	cop_op_ended(cop_part_treeop(n->part), remark.data, unwritten, stays);
@@ -93,7 +93,7 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 {
 	struct cop_buf holders = {0};
 	struct cop_err unwritten = {0};
-	/* The kernel has closed the connection itself: no unmount is needed. */
+	/* The kernel has already closed the connection. */
 	bool cut = cop_waker_wait(&n->waker, COP_WAKER_UNMOUNTED, 0) != 0, stays;
 
 	n->stop_ns = cop_wall_ns();
@@ -121,7 +121,7 @@ static void unmount_and_answer(struct cop_node *n, bool left_dead)
 }
 
 /* The node has started, but perhaps not as intended: a user who forgot to request nodes from the
- * scheduler gets a single node, and must not mistake it for a job's tree. */
+ * scheduler gets a single node, and should not mistake it for the tree of a job. */
 static void log_notes(const struct cop_node *n)
 {
 	struct cop_err unwritten;
@@ -142,15 +142,15 @@ static void log_notes(const struct cop_node *n)
 
 /* ---- one node ---- */
 
-/* Whether the other ranks already have the reason for this failed start: they reported the failure
- * themselves, or they have the node that they wait for. */
+/* Whether the other ranks need not be told why this start failed: one of them reported the failure
+ * in the first place, or this node was a duplicate and the rank they wait for is running. */
 static bool is_known(const struct cop_node *n)
 {
 	return cop_net_is_duplicate(n->net) ||
 	       cop_start_is_secondhand(cop_barrier_join(n->barrier));
 }
 
-/* Whether another node may start so late that it would wait in vain for this one, which failed. */
+/* Whether another node may start so late that it would wait in vain for this node, which failed. */
 static bool others_may_begin(struct cop_node *n, int rc)
 {
 	return rc && rc != -EINTR && n->barrier &&

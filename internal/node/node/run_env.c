@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Environment variables for this job's commands in addition to the job directory: rank 0 chooses
- * them before the tree is ready, and stores them in the job directory for commands on other
- * ranks. */
+/* Environment variables for this job's commands, besides the job directory. Rank 0 chooses them
+ * before the tree is ready, and stores them in the job directory for commands on other ranks. */
 #include "node/node/node_priv.h"
 
 #include "job/dir/dir.h"
@@ -12,7 +11,7 @@ static void add_line(struct cop_buf *out, const char *name, const char *value)
 		cop_buf_printf(out, "%s=%s\n", name, value);
 }
 
-/* An earlier job may have left a file here. */
+/* Writes the file, or removes one that an earlier job left. */
 static void leave_file(const struct cop_node *n)
 {
 	char path[4096 + 32];
@@ -30,8 +29,8 @@ static void leave_file(const struct cop_node *n)
 			path, strerror(-rc));
 }
 
-/* Whether programs of an earlier job have logged here: without a distinct name, this job's programs
- * would be indistinguishable from them. */
+/* Whether programs of an earlier job have logged here. If so, this job needs an id of its own, or
+ * its programs could not be told apart from theirs. */
 static bool has_earlier_logs(const struct cop_node *n)
 {
 	char path[4096 + 32];

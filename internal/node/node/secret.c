@@ -14,9 +14,9 @@ void cop_secret_init(
 	s->dir = nodes > 1 && !conf->job_dir ? conf->secret_dir : NULL;
 }
 
-/* After this time without rank 0, the other ranks leave a message that they are waiting. */
+/* After waiting this long for rank 0, the other ranks leave a message that they are waiting. */
 #define COME_MS 3000u
-/* Time that rank 0 may spend starting another tree of the step before this node gives up. */
+/* How long rank 0 may take to start another tree of the step before this node gives up. */
 #define OTHER_MS 20000u
 static const char elsewhere[] =
 	"the first host of this step waits for the nodes of another tree, and this host for the "
@@ -38,8 +38,8 @@ static int make_dir(const char *dir, struct cop_err *err)
 struct waiting {
 	struct cop_secret *s;
 	const char *dir;
-	uint64_t come_at;  /* time to leave that message */
-	uint64_t other_at; /* time to give up if rank 0 waits for another tree */
+	uint64_t come_at;  /* when to leave that message */
+	uint64_t other_at; /* when to give up if rank 0 waits for another tree */
 	bool (*in_vain)(void *ctx, struct cop_err *err);
 	void *ctx;
 };
@@ -58,7 +58,7 @@ static bool is_in_vain(void *ctx, struct cop_err *err)
 	return w->in_vain && w->in_vain(w->ctx, err);
 }
 
-/* Rank 0's machine may have no task that starts a node. */
+/* Explains a timeout: the machine of rank 0 may have no task that starts a node. */
 static int explain_absence(const struct waiting *w, int rc, struct cop_err *err)
 {
 	struct cop_buf came = {0};
@@ -104,7 +104,8 @@ int cop_secret_find(struct cop_secret *s, bool (*in_vain)(void *ctx, struct cop_
 	if (rc)
 		return rc;
 	rc = explain_absence(&w, cop_job_secret(&from, &s->job, err), err);
-	/* The others may be about to list the hosts that have arrived. */
+	/* After a failure the message stays, because other ranks may be about to list the hosts
+	 * that wait. */
 	if (!rc || !s->dir)
 		stop_waiting(&w);
 	if (rc)

@@ -92,7 +92,7 @@ static void the_directory_of_a_start_lives_until_all_have_read(void **state)
 	cop_secret_init(&other, &conf, 1, 2);
 	assert_int_equal(cop_secret_find(&other, NULL, NULL, &err), 0);
 	assert_memory_equal(&other.wire, &secret.wire, sizeof(other.wire));
-	/* Rank 0 removes it, not this one. */
+	/* Rank 0 removes it, not this rank. */
 	cop_secret_shared(&other);
 	cop_secret_fini(&other);
 	assert_int_equal(access(dir, F_OK), 0);
@@ -100,7 +100,7 @@ static void the_directory_of_a_start_lives_until_all_have_read(void **state)
 	assert_int_equal(access(step, F_OK), -1);
 }
 
-/* Trees that a step starts at the same time. */
+/* One step starts several trees at the same time. */
 static void a_tree_leaves_the_secret_of_another_alone(void **state)
 {
 	struct cop_secret other = {.dir = NULL};

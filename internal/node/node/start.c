@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The start order of the parts, and their configuration. */
+/* Starts a node's modules, in order, and configures them. */
 #include "node/node/node_priv.h"
 #include "pin.h"
 #include "mount/view/view.h"
@@ -33,13 +33,13 @@ static int ready_main_thread(struct cop_node *n, struct cop_err *err)
 	return cop_waker_init(&n->waker, n->how->report_fd, err);
 }
 
-/* Before any thread is created, because threads inherit the affinity. */
+/* Runs before any thread is created, because threads inherit the affinity. */
 static int pin_memory(struct cop_node *n, struct cop_err *err)
 {
 	return cop_pin_listed(n->conf->cpus, err);
 }
 
-/* The network card is determined only by opening the endpoint. */
+/* Which network card is used is known only once the endpoint is open. */
 static int pin_near(struct cop_node *n, struct cop_err *err)
 {
 	(void)err;
@@ -144,8 +144,8 @@ static int open_tally(struct cop_node *n, struct cop_err *err)
 
 /* ---- the tables and the storage ---- */
 
-/* Only rank 0 reads and writes the manifest. A node without its own log has already printed on
- * standard error what it logs. */
+/* Only rank 0 reads and writes the manifest. A node without its own log logs to standard error, so
+ * it need not print there as well. */
 static int load_manifest(struct cop_node *n, struct cop_err *err)
 {
 	struct cop_prefetch_manifest_conf conf = {.path = cop_conf_prefetch(n->conf),
@@ -187,7 +187,7 @@ static int open_cache(struct cop_node *n, struct cop_err *err)
 	return c->spill ? open_spill(n, for_spill, err) : 0;
 }
 
-/* The workers end together with the requests that they serve (answer_all). */
+/* The workers end when the requests they serve do (answer_all). */
 static int open_origin(struct cop_node *n, struct cop_err *err)
 {
 	struct cop_origin_conf conf = {.source = n->source,
@@ -345,8 +345,8 @@ static int open_fetch(struct cop_node *n, struct cop_err *err)
 	return 0;
 }
 
-/* All programs started by copper run share one namespace (copper-design(7), Views). Without one,
- * copper run only rewrites variables, and decides whether that is sufficient. */
+/* All programs that copper run starts share one namespace (copper-design(7), Views). Without it,
+ * copper run can only rewrite variables, and decides whether that is enough. */
 static int open_view_ns(struct cop_node *n, struct cop_err *err)
 {
 	(void)err;
@@ -389,7 +389,7 @@ static int open_fs(struct cop_node *n, struct cop_err *err)
 	return rc;
 }
 
-/* On failure, the job continues without one kind of warning. */
+/* On failure, the job continues without the warning about bypassing programs. */
 static void look_past(struct cop_node *n)
 {
 	struct cop_bypass_conf conf = {.proc = "/proc",
@@ -406,10 +406,10 @@ static void look_past(struct cop_node *n)
 
 /* ---- data from a manifest ---- */
 
-/* One in this many recorded jobs pushes no pages into the kernel, so its recording contains all
+/* One in so many recorded jobs pushes no pages into the kernel, so that its recording contains all
  * accesses. */
 #define SEEN_JOBS 8
-/* Divisor: the share of available memory that the kernel receives. */
+/* Up to available memory / AHEAD_PART is pushed into the kernel. */
 #define AHEAD_PART 4
 
 static bool puts_into_kernel(const struct cop_node *n)
@@ -544,7 +544,7 @@ static int join_tree(struct cop_node *n, struct cop_err *err)
 		cop_prefetch_formed(n->prefetch);
 		start_pack(n);
 	}
-	/* An interrupted node is already ending. */
+	/* A node that was interrupted is already ending. */
 	if (rc != -EINTR)
 		cop_barrier_tell_below(n->barrier);
 	return rc;
@@ -552,7 +552,7 @@ static int join_tree(struct cop_node *n, struct cop_err *err)
 
 /* ---- all of it ---- */
 
-/* The control socket precedes the mount: a user who sees the mount can stop it. */
+/* The control socket is opened before the mount, so that a user who sees the mount can stop it. */
 int cop_node_start(struct cop_node *n, struct cop_err *err)
 {
 	static const struct {
@@ -570,7 +570,7 @@ int cop_node_start(struct cop_node *n, struct cop_err *err)
 		{open_net, COP_TELEMETRY_FABRIC}, {pin_near, COP_TELEMETRY_FABRIC},
 		{listen_to_others, COP_TELEMETRY_FABRIC}, {open_fetch, COP_TELEMETRY_MOUNT},
 		{listen_to_commands, COP_TELEMETRY_MOUNT}, {open_fs, COP_TELEMETRY_MOUNT},
-		{join_tree, COP_TELEMETRY_TELL}, /* and the barrier before it */
+		{join_tree, COP_TELEMETRY_TELL}, /* includes the barrier */
 	};
 	int rc = 0;
 

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client joins and leaves the tree: its local address, secret and rank. */
+/* Lets a client join and leave the tree: finds its own address and the secret, and opens its end of
+ * the network. */
 #include "base/base/ip.h"
 #include "node/remotestop/remotestop_priv.h"
 
 #include "fabric/endpoint/endpoint.h"
 
-/* Time limit for leaving: the network must not delay the command. */
+/* Time limit for leaving, so that the network does not delay the command. */
 #define END_SECONDS 10
 #define FLUSH_MS 1000
-#define LOOKED_UP_MAX 8 /* number of host names tried for a route to the tree */
+#define LOOKED_UP_MAX 8 /* how many host names to try for a route to the tree */
 
 /* ---- identity ---- */
 
-/* The nodes reply to this address. A machine's own name often resolves locally to a loopback
- * address, which is unreachable from the others. */
+/* Finds the address to which the nodes will reply. A machine's own name is no help, because locally
+ * it often resolves to a loopback address, which others cannot reach. */
 static int find_way(struct client *g, char self[COP_IP_TEXT_SIZE], struct cop_err *err)
 {
 	const struct cop_job_hosts *h = &g->hosts;
@@ -35,7 +36,8 @@ static int find_way(struct client *g, char self[COP_IP_TEXT_SIZE], struct cop_er
 		h->host[0].name);
 }
 
-/* Reads the secret from the nodes' source; ignores the scheduler's name of this job. */
+/* Reads the secret from where the nodes read it. Ignores the scheduler job in which this command
+ * runs. */
 int cop_remotestop_secret(
 	struct client *g, const struct cop_remotestop_stop *what, struct cop_err *err)
 {
@@ -129,7 +131,7 @@ static int make_treeop(struct client *g, struct cop_err *err)
 	return g->treeop ? 0 : cop_err_set(err, ENOMEM, "out of memory");
 }
 
-/* The network card may have another name here, or none. */
+/* The tree's network card may have a different name on this machine, or not exist. */
 static int open_network(struct client *g, const char *self, struct cop_err *err)
 {
 	char *device = strstr(g->tree.net_type, "://");

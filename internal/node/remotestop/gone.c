@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether a silent node is dead or unreachable. It counts as dead if its machine refuses
- * connections to the node's port. Many firewalls refuse connections too, so this is evidence only
- * for this machine, or if other nodes of the tree were reached. */
+/* Decides whether a silent node is dead or only unreachable. It counts as dead if its machine
+ * refuses connections to the node's port. Many firewalls refuse connections too, so that is
+ * evidence only for nodes on this machine, or if other nodes of the tree were reached. */
 #include "base/base/ip.h"
 #include "base/base/probe.h"
 #include "node/remotestop/remotestop_priv.h"
 
 #define PROBE_MS 1000
 
-/* 0: a process is listening there; -errno. */
+/* Returns 0 if a process is listening there, else -errno. */
 static int try_port(uint64_t deadline_ms, const struct cop_ip *ip, uint16_t port)
 {
 	uint64_t end_ms = COP_MIN(deadline_ms, cop_now_ms() + PROBE_MS);
@@ -19,7 +19,7 @@ static int try_port(uint64_t deadline_ms, const struct cop_ip *ip, uint16_t port
 	return -p.error;
 }
 
-/* A rank's listening address: its rendezvous, or its address in the book. */
+/* Where a rank listens: at its rendezvous ports, or at its address in the address book. */
 static bool places_of(const struct client *g, uint32_t rank, char name[256], uint16_t port[2])
 {
 	const struct cop_job_host *h = &g->hosts.host[rank];

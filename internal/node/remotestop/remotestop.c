@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sends the request to the root and, in place of each dead node, to the nodes below it, like every
- * node (tree/op). Silent nodes receive the request once more from here; gone.c determines whether
- * those still silent are running. */
+/* Sends the request to the root and, if a node is dead, to the nodes below it instead, as every
+ * node does (tree/op). Then it repeats the request directly to the silent nodes; gone.c determines
+ * whether those that stay silent are still running. */
 #include "node/remotestop/remotestop_priv.h"
 
 #include <time.h>
@@ -9,7 +9,7 @@
 #include "base/log/log.h"
 #include "writers/rank/rank.h"
 
-#define NAMED_MAX 20 /* number of nodes listed by name; others are only counted */
+#define NAMED_MAX 20 /* how many nodes to list by name; others are only counted */
 
 /* ---- requests ---- */
 
@@ -27,7 +27,7 @@ static void answer_came(struct client *g)
 	pthread_mutex_unlock(&g->lock);
 }
 
-/* until NULL: no limit. False: timeout. */
+/* Waits for the answer; until NULL: without a limit. False: timeout. */
 static bool await_answers(struct client *g, const struct timespec *until)
 {
 	bool came;
@@ -43,7 +43,7 @@ static bool await_answers(struct client *g, const struct timespec *until)
 	return came;
 }
 
-/* On timeout, outstanding calls are cancelled and end immediately. */
+/* On a timeout it cancels outstanding calls, which then end immediately. */
 static void await_all(struct client *g)
 {
 	struct timespec until = cop_moment(g->deadline_ms * COP_NS_PER_MS);
@@ -124,7 +124,7 @@ static void ask_once_more(struct client *g)
 
 /* ---- unreached ranks ---- */
 
-/* Whether to stop the rank: after an earlier stop only a few may remain. */
+/* Whether to stop the rank, since after an earlier stop only a few may be left. */
 static bool is_wanted(const struct client *g, uint32_t rank)
 {
 	for (uint32_t i = 0; i < g->tree.left_count; i++)
@@ -133,7 +133,7 @@ static bool is_wanted(const struct client *g, uint32_t rank)
 	return !g->tree.left_count;
 }
 
-/* Decided without contacting a node. */
+/* Decides this without a message to any node. */
 static bool is_nobody_left(struct client *g)
 {
 	char why[COP_REMOTESTOP_GONE_WHY];
@@ -150,10 +150,10 @@ static void mark_wanted(struct client *g)
 		g->state[r] = is_wanted(g, r) ? NODE_SILENT : NODE_FINE;
 }
 
-/* Nodes that are certainly not running need no further stop. */
+/* Judges each silent node; those that are certainly not running need no further stop. */
 static void judge_stop(struct client *g, struct cop_remotestop_stopped *out)
 {
-	/* By this stop or the previous one. */
+	/* This stop or the previous one reached other nodes. */
 	bool others = out->stopped > 0 || g->tree.left_count > 0;
 	uint32_t silent = 0;
 
@@ -176,7 +176,7 @@ static void judge_stop(struct client *g, struct cop_remotestop_stopped *out)
 
 /* ---- the whole ---- */
 
-/* Removes the rank from the list of ranks with missing sums. */
+/* Removes the rank from the list of ranks whose sums are missing. */
 static void drop_from_missing(struct cop_op_sum *got, uint32_t rank)
 {
 	uint32_t named = COP_MIN(got->missing, (uint32_t)COP_OP_NAMED);
@@ -190,8 +190,9 @@ static void drop_from_missing(struct cop_op_sum *got, uint32_t rank)
 		}
 }
 
-/* Adds the counts of nodes that replied late. If one of them forwarded counts of other nodes, which
- * may have replied themselves as well, all of these are omitted and listed as missing. */
+/* Adds the counts of nodes that replied late. If one of them also forwarded counts of other nodes,
+ * which may have replied on their own as well, none are added, and these nodes stay listed as
+ * missing. */
 static void add_late(struct client *g)
 {
 	if (!g->late || g->more.nodes != g->late || !(g->more.prof || g->more.telemetry))
@@ -206,7 +207,8 @@ static void add_late(struct client *g)
 			drop_from_missing(&g->got, r);
 }
 
-/* The root has written them, with the names of the silent nodes, unless it is dead. */
+/* Writes the sums if the root is dead; otherwise it has written them, with the names of the silent
+ * nodes. */
 static void write_sums(struct client *g, struct cop_buf *remarks)
 {
 	struct cop_buf notes = {0};
@@ -261,7 +263,7 @@ static int ask_all(struct client *g, struct cop_remotestop_stopped *out, struct 
 	return rc;
 }
 
-/* No node is left to do this, and the next start must not mistake this for a running tree. */
+/* No node is left to record this, and the next start must not take this for a running tree. */
 static void mark_stopped(struct client *g)
 {
 	g->tree.stopped = true;
@@ -269,7 +271,7 @@ static void mark_stopped(struct client *g)
 	cop_job_secret_retire(g->job_dir, &g->secret);
 }
 
-/* Some may still run. The next stop only handles these. */
+/* Records the nodes that may still be running; the next stop handles only these. */
 static void mark_left(struct client *g, const struct cop_remotestop_stopped *out)
 {
 	uint32_t left[COP_JOB_TREE_LEFT], count = 0;
@@ -311,7 +313,7 @@ static void adopt_tree(struct client *g)
 	cop_gate_init(&g->gate);
 }
 
-/* If there are no ranks to contact, no secret is needed. */
+/* If no rank is left, this needs no secret. */
 static int stop_those_left(struct client *g, const struct cop_remotestop_stop *what,
 	struct cop_remotestop_stopped *out, struct cop_err *err)
 {
@@ -327,7 +329,7 @@ static int stop_those_left(struct client *g, const struct cop_remotestop_stop *w
 	return rc ? rc : ask_all(g, out, err);
 }
 
-/* Prepares a client of the tree that was read; end_client must follow in any case. */
+/* Prepares a client of the tree that has been read. end_client must follow in any case. */
 static int begin_client(struct client *g, struct cop_err *err)
 {
 	int rc;
@@ -336,7 +338,7 @@ static int begin_client(struct client *g, struct cop_err *err)
 	g->looked = calloc(g->topo.nodes, sizeof(*g->looked));
 	g->state = calloc(g->topo.nodes, 1);
 	init_answer(g);
-	/* Errors show up in the list of silent nodes. */
+	/* Log only errors; failures to reach a node show up in the list of silent nodes. */
 	cop_log_open(COP_LOG_ERROR, COP_LOG_FILE, NULL, NULL);
 	rc = g->looked && g->state ? cop_topo_check(&g->topo, err)
 				   : cop_err_set(err, ENOMEM, "out of memory");
@@ -394,7 +396,7 @@ static int ask_from_outside(struct client *g, const struct cop_remotestop_stop *
 	return rc;
 }
 
-/* A tree of one node has no port. */
+/* A tree of one node has no port, only its control socket. */
 static int name_socket(const struct cop_job_tree *t, char out[108], struct cop_err *err)
 {
 	char name[256] = "";
@@ -424,7 +426,8 @@ static int no_tree(const char *job_dir, int rc, struct cop_err *err)
 		job_dir);
 }
 
-/* Reads the tree of the job directory. socket not "": a single node on this machine. */
+/* Reads the tree's record from the job directory. Sets socket if the tree is a single node on this
+ * machine, else to "". */
 static int find_tree(struct client *g, const struct cop_remotestop_stop *what, char socket[108],
 	struct cop_err *err)
 {

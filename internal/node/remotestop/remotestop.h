@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* remotestop: a command that stops a tree from outside, or requests its statistics, without a node
- * on its own machine. It finds the nodes in the root's record in the job directory, connects with
- * the job's secret as a client rank and sends the request. After a stop it determines which silent
- * nodes still run. It does not print. */
+/* remotestop: stops a tree, or requests its statistics, from a machine that has no node. It finds
+ * the nodes in the root's record in the job directory, connects with the job's secret as a client
+ * rank and sends the request. After a stop it determines which silent nodes are still running. It
+ * does not print. */
 #ifndef COP_NODE_REMOTESTOP_H
 #define COP_NODE_REMOTESTOP_H
 
@@ -10,18 +10,18 @@
 #include "tree/op/op.h"
 
 struct cop_remotestop_stop {
-	const char *job_dir, *secret_file; /* secret_file NULL: from where the nodes got it */
+	const char *job_dir, *secret_file; /* secret_file NULL: look where the nodes found it */
 	uint32_t timeout_ms;
-	/* Called with the name of the tree, as on its nodes' sockets, before the first request; may
-	 * be NULL. */
+	/* Called before the first request with the name of the tree, as in the notes beside its
+	 * nodes' sockets; may be NULL. */
 	void (*known)(void *arg, const char *tree);
 	void *arg;
 };
 struct cop_remotestop_stopped {
 	uint32_t stopped, of;   /* nodes */
-	uint32_t unwritten;     /* of the stopped: nodes whose final files could not be written */
-	uint32_t mounted;       /* of the stopped: nodes that left a dead mount */
-	uint32_t unknown;       /* unreachable nodes that may still run */
+	uint32_t unwritten;     /* stopped nodes whose final files could not be written */
+	uint32_t mounted;       /* stopped nodes that left a dead mount */
+	uint32_t unknown;       /* unreachable nodes that may still be running */
 	struct cop_buf remarks; /* one per line; the caller frees it */
 	char socket[108];       /* not "": the tree is a single node on this machine, to be stopped
 				   through this socket; nothing was done */

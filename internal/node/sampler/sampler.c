@@ -69,7 +69,7 @@ static void count_memory(struct cop_sampler *s)
 	put_counter(s, "memory", args, COP_ARRAY_SIZE(args));
 }
 
-/* Writes cumulative sums: a missing second loses nothing. */
+/* Writes cumulative sums, so that a missing second loses nothing. */
 static void count_work(struct cop_sampler *s)
 {
 	static const enum cop_counter requests[] = {COP_FUSE_LOOKUP, COP_FUSE_GETATTR,
@@ -115,7 +115,8 @@ static void second(void *ctx)
 	cop_gate_leave(s->gate);
 }
 
-/* The sampled objects exist until the tracer has stopped, if the start got that far. */
+/* If the start got as far as creating the sampled objects, they exist until the tracer has
+ * stopped. */
 static void last(void *ctx)
 {
 	struct cop_sampler *s = ctx;

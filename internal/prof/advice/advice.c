@@ -7,7 +7,7 @@
 #include "prof/advice/limits.h"
 #include "base/table/table.h"
 
-/* The result of one kind. times is the amount divided by the limit; 0: within the limit. */
+/* The verdict on one kind. times: the amount divided by its limit; 0: within the limit. */
 struct finding {
 	uint64_t times;
 	const char *option;
@@ -39,7 +39,7 @@ static uint64_t subtract(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-/* Whether part is at least 1/share of the whole and large enough to matter. */
+/* Whether part is at least 1/share of the whole, and large enough to matter. */
 static bool is_much(uint64_t part, uint64_t whole, unsigned share)
 {
 	return part >= LEAST_BYTES && part >= whole / share + (whole % share != 0);
@@ -65,8 +65,8 @@ static void judge_view(const struct cop_advice_facts *f, struct finding *found)
 		f->no_view);
 }
 
-/* Compares the sizes of files with bytes read. A mapped file is not always read completely, but
- * often more than once. */
+/* Compares file sizes with bytes read: a mapped file is not always read in full, but is often read
+ * more than once. */
 static void judge_past(const struct cop_advice_facts *f, struct finding *found)
 {
 	uint64_t nodes = COP_MAX(f->nodes, 1u),
@@ -115,14 +115,15 @@ static void judge_bypass(const struct cop_advice_facts *f, struct finding *found
 		*f->bypassed ? ", the first from " : "", f->bypassed);
 }
 
-/* A budget for this many bytes plus an eighth for copies and in-flight objects; in MiB, rounded up
- * to a multiple of 16. */
+/* A cache budget for this many bytes, leaving an eighth free for copies and objects in flight. In
+ * MiB, rounded up to a multiple of 16. */
 static uint64_t size_for(uint64_t bytes)
 {
 	return (bytes / 7 * 8 / LEAST_BYTES + 1) * LEAST_BYTES / COP_MIB;
 }
 
-/* If the combined memory of the nodes can hold the data, the memory of one node is too small. */
+/* If the combined memory of the nodes can hold the data, only the memory of one node is too
+ * small. */
 static void judge_cache(const struct cop_advice_facts *f, struct finding *found)
 {
 	uint64_t times = f->refetched_bytes / LEAST_BYTES, nodes = COP_MAX(f->nodes, 1u);
@@ -146,8 +147,8 @@ static void judge_cache(const struct cop_advice_facts *f, struct finding *found)
 			f->refetches, SIZE(f->refetched_bytes), size_for(f->cache_needed));
 }
 
-/* Whether the storage is much slower than another node, or no comparison is possible, as in a tree
- * of one node; beside is set to the latency of the other node. */
+/* Whether the storage is much slower than another node. Also true if there is nothing to compare
+ * with, as in a tree of one node. Describes the other node's latency in beside. */
 static bool is_slower(const struct cop_advice_facts *f, uint64_t mean, char beside[64])
 {
 	uint64_t hop = f->held ? f->held_us / f->held : 0;
@@ -179,8 +180,7 @@ static void judge_storage(const struct cop_advice_facts *f, struct finding *foun
 			: "with --prefetch auto in this job and the next, the next one asks for many things at once, before programs need them");
 }
 
-/* Whether many fetched bytes were never used. Objects only forwarded to other nodes are excluded.
- * */
+/* Whether many fetched bytes were never used, not counting objects only fetched for other nodes. */
 static bool is_unused(const struct cop_advice_facts *f, uint64_t *unused, uint64_t *whole)
 {
 	*unused = subtract(f->fetched_bytes, f->wanted_bytes);
@@ -199,12 +199,13 @@ static bool is_for_nobody(const struct cop_advice_facts *f)
 
 static void judge_manifest(const struct cop_advice_facts *f, struct finding *found)
 {
-	/* Refetched objects may have been prefetched before they were evicted. */
+	/* Refetched objects may have been prefetched and then evicted. */
 	uint64_t unused, whole, later = subtract(f->later_bytes, f->refetched_bytes);
 
 	if (!f->prefetched_bytes)
 		return;
-	/* Prefetched bytes that are less than half of the unused ones cannot be the reason. */
+	/* If fewer than half of the unused bytes were prefetched, the prefetch is not the
+	 * reason. */
 	if (is_unused(f, &unused, &whole) && is_for_nobody(f))
 		say_advice(found, unused / LEAST_BYTES, "copper run",
 			"%s were prefetched but never used: no program read anything through the mount, so nothing was recorded for the next job, and the manifest is unchanged; start programs with copper run -- COMMAND",
@@ -261,7 +262,7 @@ static const struct kind {
 	[COP_ADVICE_ABSENCES] = {"absences", 20, judge_absences},
 };
 
-/* Grows by one per doubling of the amount, which preserves the order of kinds. */
+/* Adds one per doubling of the amount, at most nine, which keeps the order of the kinds. */
 static unsigned weight_of(const struct kind *k, uint64_t times)
 {
 	unsigned doublings = 0;
@@ -296,7 +297,8 @@ void cop_advice_count(struct cop_advice_facts *f, const struct cop_stats *stats)
 
 	f->changed = cop_stats_get(stats, COP_ORIGIN_CHANGED);
 	f->fallbacks = cop_stats_get(stats, COP_ORIGIN_FALLBACKS);
-	/* Programs may have read preloaded bytes from the kernel without a request to this node. */
+	/* Programs may have read preloaded bytes from the kernel's cache, without a request to this
+	 * node. */
 	f->read_bytes = ahead + cop_stats_get(stats, COP_FUSE_READ_BYTES);
 	f->bypass_bytes = cop_stats_get(stats, COP_FUSE_BYPASS_BYTES);
 	f->refetches = cop_stats_get(stats, COP_CACHE_REFETCHES);

@@ -13,7 +13,7 @@
 
 #define M ((uint64_t)COP_MIB)
 
-/* A job of four nodes that imported a large package through a storage of half a millisecond. */
+/* A job of four nodes that imported a large package from storage with a latency of 0.5 ms. */
 static const struct cop_advice_facts healthy = {.nodes = 4,
 	.read_bytes = 1300 * M,
 	.fetched_bytes = 1700 * M,
@@ -72,7 +72,7 @@ static void a_healthy_job_gets_none(void **state)
 	assert_none(&nothing);
 }
 
-/* Each kind of advice begins exactly at its limit: one less gives no advice. */
+/* Each kind of advice starts exactly at its limit: one less gives no advice. */
 static void each_kind_begins_at_its_limit(void **state)
 {
 	static const struct {
@@ -86,7 +86,7 @@ static void each_kind_begins_at_its_limit(void **state)
 		{"fallback", AT(fallbacks), 199, {.fell_back = 2}},
 		{"bypass", AT(bypass_bytes), 130 * M - 1, {0}},
 		{"cache", AT(refetched_bytes), 170 * M - 1, {.cache_needed = 300 * M}},
-		/* 7,000 operations of 8 ms, plus the 5.24 s that their bytes take. */
+		/* 7,000 operations of 8 ms, plus 5.24 s for their bytes. */
 		{"storage", AT(origin_us), 56000000 + 5242880 - 1, {0}},
 		{"manifest", AT(later_bytes), 650 * M - 1, {.prefetched_bytes = 100 * M}},
 		{"unused", AT(fetched_bytes), 2650 * M - 1, {0}},
@@ -110,7 +110,7 @@ static void each_kind_begins_at_its_limit(void **state)
 	}
 }
 
-/* Shares are meaningless if little was read. */
+/* Shares mean nothing if little was read. */
 static void small_amounts_are_never_much(void **state)
 {
 	struct cop_advice_facts f = {.nodes = 1,
@@ -218,7 +218,7 @@ static void commands_without_a_view_are_the_first_thing_to_say(void **state)
 	assert_int_equal(a.at[0].weight, 110);
 	assert_says(&a.at[0],
 		"programs read 1.3 GiB of the source through Copper: 1 command of copper run had only variables such as PATH that lead to the tree (user.max_user_namespaces is 0), and absolute paths read the storage past it;");
-	/* They were started with copper run, so that is no remedy. */
+	/* The programs were started with copper run, so that is not the remedy. */
 	assert_string_equal(a.at[1].code, "past");
 	assert_null(strstr(a.at[1].sentence, "copper run --"));
 	f.read_bytes = 0;
@@ -246,8 +246,8 @@ static void programs_past_the_mount_are_told_beside_what_went_through_it(void **
 	/* Exactly a tenth. */
 	f.past_bytes--;
 	assert_none(&f);
-	/* If nothing went through the tree, few bytes are enough, but not few files on each
-	 * node. */
+	/* If nothing went through the tree, a few bytes are enough, but each node needs many
+	 * files. */
 	f.read_bytes = f.used_bytes = f.wanted_bytes = f.fetched_bytes = 0;
 	f.past_bytes = M;
 	only(&f, "past");
@@ -259,7 +259,7 @@ static void programs_past_the_mount_are_told_beside_what_went_through_it(void **
 	assert_none(&f);
 }
 
-/* A node that only passes bytes on neither uses nor wastes them. */
+/* A node that only forwards bytes neither uses nor wastes them. */
 static void what_is_passed_on_is_not_unused(void **state)
 {
 	struct cop_advice_facts f = healthy;
@@ -341,7 +341,7 @@ static void data_beyond_all_memory_is_told_by_its_factor(void **state)
 	assert_string_equal(a.option, "--cache-size");
 	assert_says(&a,
 		"the data was 3.1 times the memory of all nodes (310.0 MiB, and their caches hold 100.0 MiB): 70 objects (200.0 MiB) were dropped and then fetched again; --cache-size 352M would have held all that any node needed, 96M all data once for the job, and --spill DIR");
-	/* A single node has no others. */
+	/* A single node has no other nodes' memory. */
 	f.nodes = 1;
 	a = only(&f, "cache");
 	assert_says(&a, "the cache was too small:");

@@ -5,13 +5,13 @@
 #include <dirent.h>
 #include <sys/statvfs.h>
 
-/* Processors, memory, network and the root file system. Method: proc(5) and statvfs(3), with the
- * definitions of psutil, the basis of MLflow's system metrics: I/O wait is idle time, and memory
- * that the kernel can free immediately is not used. */
+/* Samples processors, memory, network and the root file system from proc(5) and statvfs(3).
+ * Definitions are those of psutil, on which MLflow's system metrics are based: I/O wait counts as
+ * idle time, and memory that the kernel can free at once counts as unused. */
 
 #define MB 1000000u
 
-/* Reads the beginning of a file below root. False: it does not exist or is empty. */
+/* Reads the beginning of a file below root. Returns false if the file is missing or empty. */
 static bool read_text(const char *root, const char *name, char text[TEXT_SIZE])
 {
 	char path[ROOT_SIZE + 256];
@@ -34,7 +34,7 @@ static void set_bytes(struct cop_machine_sum *s, unsigned metric, uint64_t bytes
 	cop_machine_set(s, metric, bytes / (MB / 1000));
 }
 
-/* "cpu  user nice system idle iowait irq softirq steal ...": user time includes guest time. */
+/* "cpu  user nice system idle iowait irq softirq steal ..."; user time includes guest time. */
 static void look_at_processors(struct cop_machine *m, struct cop_machine_sum *s)
 {
 	enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, TIMES };
@@ -50,14 +50,14 @@ static void look_at_processors(struct cop_machine *m, struct cop_machine_sum *s)
 		all += t[i];
 	idle = t[IDLE] + t[IOWAIT];
 	busy = all - idle;
-	/* The kernel's idle times may decrease slightly. */
+	/* The kernel's idle time can decrease slightly. */
 	if (m->all && all > m->all && busy >= m->busy)
 		cop_machine_set_share(s, COP_MACHINE_CPU_PERCENT, busy - m->busy, all - m->all);
 	m->busy = busy;
 	m->all = all;
 }
 
-/* Parses a line "Name:  12 kB". False: there is none. */
+/* Finds and parses the line "Name:  12 kB". Returns false if there is none. */
 static bool read_line(const char *text, const char *name, uint64_t *bytes)
 {
 	const char *at = strstr(text, name);
@@ -119,8 +119,7 @@ static void look_at_network(struct cop_machine *m, struct cop_machine_sum *s)
 	set_bytes(s, COP_MACHINE_SENT_MB, m->sent.total);
 }
 
-/* The percentage refers to the space available to users, as in df: without root's reserved blocks.
- * */
+/* As in df, the percentage excludes the blocks reserved for root. */
 static void look_at_disk(const struct cop_machine *m, struct cop_machine_sum *s)
 {
 	uint64_t block, used, available;
@@ -144,9 +143,9 @@ static void look_at_host(struct cop_machine *m, struct cop_machine_sum *s)
 	look_at_disk(m, s);
 }
 
-/* AMD GPUs, from the files of the kernel's amdgpu driver (its documentation: "GPU power, thermal
- * and usage monitoring", "Memory usage"). Intel's drivers have no such file for GPU utilization:
- * those GPUs are not reported. */
+/* AMD GPUs, from the sysfs files of the amdgpu driver (kernel documentation: "GPU power, thermal
+ * and usage monitoring", "Memory usage"). Intel's drivers have no such file for utilization, so
+ * Intel GPUs are not reported. */
 
 static bool read_number(const char *dir, const char *name, uint64_t *out)
 {
@@ -173,7 +172,7 @@ static void find_hwmon(struct gpu *g)
 		closedir(d);
 }
 
-/* Sorted by card number, which is the order of their buses. */
+/* Keeps GPUs sorted by card number, which is their bus order. */
 static void insert_gpu(struct cop_machine *m, const struct gpu *g)
 {
 	unsigned at = m->gpus;
@@ -199,7 +198,7 @@ static void find_gpus(struct cop_machine *m)
 		uint64_t ignored;
 		int end = 0;
 
-		/* "card0" is a GPU, "card0-DP-1" one of its connectors. */
+		/* "card0" is a GPU; "card0-DP-1" is one of its connectors. */
 		if (sscanf(e->d_name, "card%4u%n", &g.card, &end) != 1 || e->d_name[end])
 			continue;
 		snprintf(g.dir, sizeof(g.dir), "%s/card%u/device", dir, g.card);
@@ -242,7 +241,7 @@ static void look_at_gpus(const struct cop_machine *m, struct cop_machine_sum *s)
 	}
 }
 
-/* Processor utilization over a shorter time is meaningless. */
+/* Processor utilization over less than this is meaningless. */
 #define LAST_MS 1000
 
 struct cop_machine *cop_machine_new(const char *root, uint64_t every_ms)
@@ -255,7 +254,7 @@ struct cop_machine *cop_machine_new(const char *root, uint64_t every_ms)
 	pthread_mutex_init(&m->lock, NULL);
 	snprintf(m->root, sizeof(m->root), "%s", root);
 	m->every_ms = every_ms;
-	/* A hung server must not block the node. */
+	/* Do not let a hung file server block the node. */
 	m->has_disk = !cop_mount_type("/", type) && !cop_mount_is_shared(type);
 	find_gpus(m);
 	m->nvidia = cop_nvidia_new(every_ms);

@@ -13,7 +13,7 @@
 
 #include "prof/machine/machine_priv.h"
 
-/* A directory with files like those of /proc and /sys. */
+/* A directory that imitates /proc and /sys. */
 static char root[64];
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -103,14 +103,14 @@ static void a_host_has_the_values_of_its_kernel(void **state)
 	is_value(&s, COP_MACHINE_RECEIVED_MB, 3500);
 	is_value(&s, COP_MACHINE_SENT_MB, 0);
 	assert_int_equal(s.of[COP_MACHINE_GPU].hosts, 0);
-	/* An interface that is set up anew counts from zero, and what it had counted stays. */
+	/* A recreated interface counts from zero, and its earlier count is kept. */
 	put_network(0, 0);
 	s = sample(m);
 	put_network(1000000, 500000);
 	s = sample(m);
 	is_value(&s, COP_MACHINE_RECEIVED_MB, 4500);
 	is_value(&s, COP_MACHINE_SENT_MB, 500);
-	/* The processors' time has not advanced. */
+	/* Processor times have not advanced. */
 	assert_int_equal(s.of[COP_MACHINE_CPU_PERCENT].hosts, 0);
 	cop_machine_free(m);
 }
@@ -141,7 +141,7 @@ static void gpus_are_sampled_in_the_order_of_their_cards(void **state)
 	struct cop_machine_sum s;
 
 	(void)state;
-	/* A display, one of its connectors, and two GPUs of which one has no hwmon. */
+	/* A display adapter, one of its connectors, and two GPUs, one without hwmon. */
 	put("/sys/class/drm/card0/device/vendor", "0x1a03\n");
 	put("/sys/class/drm/card10/device/mem_info_vram_total", "4000000000\n");
 	put("/sys/class/drm/card10/device/mem_info_vram_used", "1000000000\n");
@@ -212,7 +212,7 @@ static void a_line_of_nvidia_smi_is_read_or_left_out(void **state)
 	} rows[] = {{"0, 45, 1234, 81559, 65.31, 400.00", 63, 45, 65.31},
 		{"3, 0, 0, 15360, 9.05, 70.00", 63, 0, 9.05},
 		{"1, 45 %, 1234 MiB, 81559 MiB, 65.31 W, 400.00 W", 63, 45, 65.31},
-		/* Multi-instance, and a GPU without a sensor of power. */
+		/* A multi-instance GPU, and a GPU without a power sensor. */
 		{"0, [N/A], 1234, 40960, 65.00, 400.00", 61, 0, 65},
 		{"0, 12, 1234, 4096, [N/A], [N/A]", 15, 12, 0},
 		{"0, [Not Supported], [Not Supported], [Not Supported], [Not Supported], [Not Supported]",
@@ -249,7 +249,7 @@ static void a_line_of_nvidia_smi_is_read_or_left_out(void **state)
 	}
 }
 
-/* A program of this name in front of all others. */
+/* Puts a fake nvidia-smi first in PATH. */
 static void put_program(const char *script)
 {
 	char path[256];
@@ -261,7 +261,7 @@ static void put_program(const char *script)
 	assert_int_equal(setenv("PATH", path, 1), 0);
 }
 
-/* Samples until the metric has a value, or for a minute. */
+/* Samples until the metric has a value (or none, if !has), for at most a minute. */
 static struct cop_machine_sum sample_until(struct cop_machine *m, unsigned metric, bool has)
 {
 	struct cop_machine_sum s = sample(m);
@@ -288,7 +288,7 @@ static bool file_has(const char *name, char text[64])
 	return *text;
 }
 
-/* Within a minute. */
+/* Waits at most a minute for the process to end. */
 static void has_ended(const char *pid)
 {
 	for (int i = 0; i < 6000 && kill(atoi(pid), 0) == 0; i++)
@@ -346,7 +346,7 @@ static void an_nvidia_smi_that_hangs_or_fails_holds_nothing_up(void **state)
 	m = cop_machine_new(root, 2000);
 	s = sample_until(m, busy, true);
 	is_value(&s, busy, 45000);
-	s = sample_until(m, busy, false); /* old by now */
+	s = sample_until(m, busy, false); /* stale by now */
 	assert_int_equal(s.of[busy].hosts, 0);
 	cop_machine_free(m);
 	assert_true(file_has("/pid", text));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NVIDIA GPUs. Their driver has no files with these values, so they come from an nvidia-smi process
- * that prints all of them periodically until the node ends. A thread starts it and reads its
- * output: finding the program, starting it, and the driver may each hang, and samples do not wait
- * for any of them.
+/* NVIDIA GPUs. Their driver does not export these values as files, so we run nvidia-smi, which
+ * prints all of them periodically until the node ends. Looking up the program, starting it, and the
+ * driver can each hang, so a separate thread starts it and reads its output, and samples never wait
+ * for it.
  *
- * If nvidia-smi exits, as it does without a driver, it is restarted after a minute, then after two,
- * four etc. up to an hour. If it hangs, there are no values, and it is killed with the node. If the
- * node is killed, nvidia-smi ends at its next write, to a closed pipe. */
+ * If nvidia-smi exits, as it does without a driver, it is restarted after one minute, then two,
+ * four, and so on up to an hour. If it hangs, there are no values, and it is killed when the node
+ * ends. If the node is killed, nvidia-smi gets SIGPIPE at its next write. */
 #include "prof/machine/machine_priv.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #define PROGRAM "nvidia-smi"
 #define AGAIN_MS 60000u
 #define AGAIN_MOST_MS 3600000u
-/* How long a killed nvidia-smi and, at the end, the thread may take to exit. */
+/* How long to wait for a killed nvidia-smi and for the thread to exit. */
 #define KILL_MS 2000u
 #define END_MS 3000u
 #define TEXT_MAX 8192u /* nvidia-smi does not print longer lines */
@@ -29,7 +29,7 @@ extern char **environ;
 struct cop_nvidia {
 	uint64_t every_ms;
 	pthread_t thread;
-	int wake; /* an eventfd: the node is ending */
+	int wake; /* eventfd: the node is ending */
 
 	/* Used only by the thread. */
 	pid_t pid;
@@ -44,8 +44,7 @@ struct cop_nvidia {
 
 /* ---- a line ---- */
 
-/* Parses a number with an optional unit. Words such as "[N/A]" and "[Not Supported]" are not
- * numbers. */
+/* Parses a number with an optional unit. Rejects words such as "[N/A]" and "[Not Supported]". */
 static bool read_value(const char *text, double *out)
 {
 	double of = 1;
@@ -81,8 +80,8 @@ bool cop_nvidia_parse(char *line, struct cop_nvidia_row *out)
 
 /* ---- the program ---- */
 
-/* With default signal handling, in its own process group, because a wrapper script may have
- * children. */
+/* Starts it with default signal handling, in its own process group because nvidia-smi may be a
+ * wrapper script with children. */
 static int start_program(struct cop_nvidia *n, int out)
 {
 	char seconds[24];
@@ -97,7 +96,7 @@ static int start_program(struct cop_nvidia *n, int out)
 	snprintf(seconds, sizeof(seconds), "%" PRIu64, COP_MAX(n->every_ms / 1000, 1));
 	sigemptyset(&none);
 	sigfillset(&all);
-	/* The node's connections must be closed when the node exits. */
+	/* A child must not keep the node's connections open after the node exits. */
 	cop_close_on_exec(3);
 	posix_spawn_file_actions_init(&files);
 	posix_spawnattr_init(&attr);
@@ -114,7 +113,7 @@ static int start_program(struct cop_nvidia *n, int out)
 	return -rc;
 }
 
-/* False: it is not installed, or cannot be started. */
+/* Returns false if nvidia-smi is not installed or cannot be started. */
 static bool start_reading(struct cop_nvidia *n)
 {
 	int ends[2];
@@ -132,7 +131,7 @@ static bool start_reading(struct cop_nvidia *n)
 	return started;
 }
 
-/* False: it does not exit, because it is blocked in its driver. */
+/* Returns false if it does not exit, because it is blocked in the driver. */
 static bool kill_program(struct cop_nvidia *n)
 {
 	uint64_t end_ms = cop_now_ms() + KILL_MS;
@@ -177,7 +176,7 @@ static bool take_lines(struct cop_nvidia *n)
 	return any;
 }
 
-/* Waits for input on fd (-1: none) or the timeout. False: the node is ending. */
+/* Waits for input on fd (-1: none) or for the timeout. Returns false if the node is ending. */
 static bool wait_for(struct cop_nvidia *n, int fd, int timeout_ms)
 {
 	struct pollfd p[] = {{.fd = n->wake, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
@@ -187,8 +186,8 @@ static bool wait_for(struct cop_nvidia *n, int fd, int timeout_ms)
 	return !p[0].revents;
 }
 
-/* Reads until the program exits (true) or the node ends. *any: it has printed a line about a GPU.
- * */
+/* Reads until the program exits (true) or the node ends. Sets *any once it prints a line about a
+ * GPU. */
 static bool read_program(struct cop_nvidia *n, bool *any)
 {
 	while (wait_for(n, n->out, -1)) {
@@ -282,7 +281,7 @@ void cop_nvidia_look(struct cop_nvidia *n, unsigned gpus, struct cop_machine_sum
 	if (!n)
 		return;
 	pthread_mutex_lock(&n->lock);
-	/* A row older than three intervals is stale: its program hangs or has exited. */
+	/* A row older than three intervals is stale: nvidia-smi hangs or has exited. */
 	for (unsigned i = 0; i + gpus < COP_MACHINE_GPUS; i++)
 		if (n->read_ms[i] && now_ms - n->read_ms[i] <= 3 * COP_MAX(n->every_ms, 1000))
 			set_row(&n->row[i], COP_MACHINE_GPU + (i + gpus) * COP_MACHINE_GPU_METRICS,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names, sums, and their encoding: for each metric with a value its number, the number of hosts,
- * the sum and the maximum, as varints, in ascending order of metrics. */
+/* Names, sums, and their encoding. Each metric that has a value is encoded as four varints: its
+ * number, the number of hosts, the sum and the maximum. Metrics are in ascending order. */
 #include "prof/machine/machine_priv.h"
 
 void cop_machine_name(unsigned metric, char name[COP_MACHINE_NAME_SIZE])

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Encodes sums as bytes. Numbers are LEB128 in their shortest form. Rows, buckets, names and
- * classes are in ascending order and none is empty. So a sum has exactly one encoding, and decoding
- * accepts nothing else. A name is written without the prefix that it shares with the one before.
+ * classes are in ascending order, and empty ones are omitted. So each sum has exactly one encoding,
+ * and decoding accepts nothing else. A name is written without the prefix that it shares with the
+ * previous one.
  *
- *     "CPS" version, operations, buckets           what the sender was built with
- *     nodes, stores, serves, expires, clears, latency in us, rows of top paths asked for, rows,
+ *     "CPS" version, operations, buckets           the sender's build
+ *     nodes, stores, serves, expires, clears, latency in us, top path rows requested, rows,
  *     row: operation, hits, misses, negatives, errors, latency in ns, in us, maximum, n,
  *          n times (buckets skipped, count)
- *     for each category: error, n, n times (bytes shared, further bytes, these, weight, 4 counts),
+ *     for each category: error, n, n times (shared length, rest length, rest, weight, 4 counts),
  *          n, n times (class, entries, events, events of the example, its length, the example)
- *     n, n times (rank minus the one before, hits, misses, negatives, serves, latency in us),
- *          nodes whose classes are of every path
+ *     n, n times (rank minus the previous one, hits, misses, negatives, serves, latency in us),
+ *          nodes whose classes cover every path
  */
 #include "prof/profile/profile_priv.h"
 
@@ -34,7 +35,8 @@ static unsigned used_buckets(const struct sum_op *op)
 	return used;
 }
 
-/* Whether anything was counted: a sum read during counting may have an outcome without its call. */
+/* Whether anything was counted: a sum taken during counting may contain an outcome without its
+ * call. */
 static bool row_used(const struct sum_op *op)
 {
 	uint64_t any = op->latency_ns | op->latency_us | op->max_ns;
@@ -216,7 +218,7 @@ static void get_rows(struct reader *r, struct cop_prof_sum *s)
 	}
 }
 
-/* The next n bytes, or NULL. */
+/* Returns the next n bytes, or NULL. */
 static const char *get_bytes(struct reader *r, size_t n)
 {
 	const unsigned char *at = r->at;
@@ -229,7 +231,7 @@ static const char *get_bytes(struct reader *r, size_t n)
 	return (const char *)at;
 }
 
-/* Reads a name and its shared prefix; the text has room for SKETCH_BYTES. */
+/* Reads a name, completing its shared prefix; the text has room for SKETCH_BYTES. */
 static void get_path(struct reader *r, struct sketch *s, struct sketch_row *row)
 {
 	const struct sketch_row *before = s->n ? &s->row[s->n - 1] : NULL;
@@ -241,7 +243,7 @@ static void get_path(struct reader *r, struct sketch *s, struct sketch_row *row)
 		r->bad = true;
 		return;
 	}
-	/* Ascending, and in its shortest form. */
+	/* Names must ascend, and be in their shortest form. */
 	if (before && (!more || (same < before->len &&
 					(unsigned char)rest[0] <= (unsigned char)was[same]))) {
 		r->bad = true;
@@ -272,7 +274,8 @@ static void get_sketch_rows(struct reader *r, struct sketch *s, uint64_t rows)
 	}
 }
 
-/* -ENOMEM. Allocates as many rows as the remaining bytes can hold, and frees unused ones. */
+/* Allocates at most as many rows as the remaining bytes can hold, and frees unused ones.
+ * -ENOMEM. */
 static int get_sketch(struct reader *r, struct sketch *s)
 {
 	uint64_t rows;

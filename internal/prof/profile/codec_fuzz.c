@@ -6,7 +6,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Whatever is accepted is exactly what encode would have written, and can be merged with itself. */
+/* Accepted input must be exactly what encode would write, and can be merged with itself. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct cop_prof_sum *s, *twice;

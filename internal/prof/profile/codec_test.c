@@ -17,7 +17,7 @@ static uint64_t next_random(uint64_t *seed)
 	return *seed >> 20;
 }
 
-/* Small, large and the largest numbers, so that sums also reach their limit. */
+/* Returns small, large and maximum numbers, so that sums saturate, too. */
 static uint64_t number(uint64_t *seed)
 {
 	uint64_t r = next_random(seed);
@@ -25,7 +25,7 @@ static uint64_t number(uint64_t *seed)
 	return r % 5 == 0 ? 0 : r % 7 == 0 ? UINT64_MAX - r % 3 : r % (1ull << (r % 40));
 }
 
-/* A few of 40 names with any bytes; one is empty, and one is as long as a name can be. */
+/* Adds a few of 40 names with arbitrary bytes; one is empty, and one has the maximum length. */
 static void random_paths(uint64_t *seed, struct cop_prof_sum *s)
 {
 	for (unsigned c = 0; c < CATEGORIES; c++) {
@@ -176,7 +176,7 @@ static void merging_is_associative_and_commutative(void **state)
 	}
 }
 
-/* As many rows as possible, with names that share nothing. */
+/* Adds as many rows as possible, with names that have no common prefix. */
 static void fill_sketch(struct sketch *s)
 {
 	struct rows rows = {0};
@@ -309,22 +309,22 @@ static void another_version_is_distinguished_from_garbage(void **state)
 static void forms_that_encode_never_writes_are_refused(void **state)
 {
 	(void)state;
-	/* a number that is not in its shortest form */
+	/* a number not in its shortest form */
 	assert_int_equal(DECODE(HEAD "\x80\0\0\0\0\0\0\0\0" TAIL), -EBADMSG);
-	/* past 64 bits */
+	/* a number above 64 bits */
 	assert_int_equal(
 		DECODE(HEAD "\xff\xff\xff\xff\xff\xff\xff\xff\xff\2\0\0\0\0\0\0\0" TAIL), -EBADMSG);
 	assert_int_equal(
 		DECODE(HEAD "\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\0\0\0\0\0\0\0" TAIL), 0);
-	/* more rows than operations; an operation past the last; an empty row */
+	/* more rows than operations; an operation beyond the last; an empty row */
 	assert_int_equal(DECODE(HEAD ZERO "\x29" TAIL), -EBADMSG);
 	assert_int_equal(DECODE(HEAD ZERO "\1\x28\1\0\0\0\1\1\1\0" TAIL), -EBADMSG);
 	assert_int_equal(DECODE(HEAD ZERO "\1\0\0\0\0\0\0\0\0\0" TAIL), -EBADMSG);
-	/* rows twice or backwards */
+	/* duplicate rows; rows in descending order */
 	assert_int_equal(DECODE(HEAD ZERO "\2\1\1\0\0\0\1\1\1\0\1\1\0\0\0\1\1\1\0" TAIL), -EBADMSG);
 	assert_int_equal(DECODE(HEAD ZERO "\2\2\1\0\0\0\1\1\1\0\1\1\0\0\0\1\1\1\0" TAIL), -EBADMSG);
 	assert_int_equal(DECODE(HEAD ZERO "\2\1\1\0\0\0\1\1\1\0\2\1\0\0\0\1\1\1\0" TAIL), 0);
-	/* a bucket past the last, one skipped past it, an empty one */
+	/* a bucket beyond the last; a skip beyond the last; an empty bucket */
 	assert_int_equal(DECODE(HEAD ZERO "\1\0\1\0\0\0\1\1\1\1\x80\x09\1" TAIL), -EBADMSG);
 	assert_int_equal(DECODE(HEAD ZERO "\1\0\1\0\0\0\1\1\1\2\xff\x08\1\0\1" TAIL), -EBADMSG);
 	assert_int_equal(DECODE(HEAD ZERO "\1\0\1\0\0\0\1\1\1\1\0\0" TAIL), -EBADMSG);
@@ -345,15 +345,15 @@ static void paths_that_encode_never_writes_are_refused(void **state)
 	assert_int_equal(DECODE(PATHS("\2", "\0\0\1\1\0\0\0"
 					    "\0\1a\1\1\0\0\0")),
 		0);
-	/* no event; more weight than events */
+	/* no events; more weight than events */
 	assert_int_equal(DECODE(PATHS("\1", "\0\1a\0\0\0\0\0")), -EBADMSG);
 	assert_int_equal(DECODE(PATHS("\1", "\0\1a\2\1\0\0\0")), -EBADMSG);
-	/* more shared bytes than the first name, or the one before, has */
+	/* more shared bytes than possible for the first name, or than the previous name has */
 	assert_int_equal(DECODE(PATHS("\1", "\1\1a\1\1\0\0\0")), -EBADMSG);
 	assert_int_equal(DECODE(PATHS("\2", "\0\1a\1\1\0\0\0"
 					    "\2\1a\1\1\0\0\0")),
 		-EBADMSG);
-	/* the same name twice, a smaller one, one that shares more than it says */
+	/* the same name twice; a smaller name; a name that shares more than it says */
 	assert_int_equal(DECODE(PATHS("\2", "\0\1b\1\1\0\0\0"
 					    "\1\0\1\1\0\0\0")),
 		-EBADMSG);
@@ -363,7 +363,7 @@ static void paths_that_encode_never_writes_are_refused(void **state)
 	assert_int_equal(DECODE(PATHS("\2", "\0\1b\1\1\0\0\0"
 					    "\0\2ba\1\1\0\0\0")),
 		-EBADMSG);
-	/* more rows than allowed, and than there are bytes; a name past the end */
+	/* more rows than allowed; more rows than bytes; a name beyond the end */
 	assert_int_equal(DECODE(PATHS("\x81\x20", "\0\1a\1\1\0\0\0")), -EBADMSG);
 	assert_int_equal(DECODE(PATHS("\x80\x20", "\0\1a\1\1\0\0\0")), -EBADMSG);
 	assert_int_equal(DECODE(PATHS("\1", "\0\xff\3a\1\1\0\0\0")), -EBADMSG);
@@ -376,7 +376,7 @@ static void values_by_rank_that_encode_never_writes_are_refused(void **state)
 	(void)state;
 	assert_int_equal(DECODE(SHARES("\1", "\7\1\1\1\1\1")), 0);
 	assert_int_equal(DECODE(SHARES("\2", "\7\1\1\1\1\1\0\1\1\1\1\1")), 0);
-	/* more than there are bytes; a rank past 32 bits; bytes that are left */
+	/* more rows than bytes; a rank above 32 bits; trailing bytes */
 	assert_int_equal(DECODE(SHARES("\3", "\7\1\1\1\1\1")), -EBADMSG);
 	assert_int_equal(
 		DECODE(SHARES("\2", "\7\1\1\1\1\1\xff\xff\xff\xff\xf\1\1\1\1\1")), -EBADMSG);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The CSV files of copper-formats.5. */
+/* The CSV files of copper-formats(5). */
 #include "base/table/table.h"
 #include "prof/profile/profile_priv.h"
 
@@ -115,7 +115,7 @@ int cop_prof_fill_aggregate(const struct report *r, unsigned type, struct cop_bu
 	return r->stats ? cop_prof_each_storage(r->stats, metric_row, out) : 0;
 }
 
-/* Writes every counter of the two groups as group_name: new counters appear automatically. */
+/* Writes every counter of the two groups as group_name, so new counters appear automatically. */
 int cop_prof_fill_fabric(const struct report *r, unsigned type, struct cop_buf *out)
 {
 	(void)type;
@@ -130,7 +130,7 @@ int cop_prof_fill_fabric(const struct report *r, unsigned type, struct cop_buf *
 	return 0;
 }
 
-/* In a job's sums the error has a column of its own. */
+/* In a job's sums, the error has its own column. */
 static void top_row(const struct report *r, enum category c, const struct row *row,
 	struct cop_buf *path, struct cop_buf *out)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reset: moves the counts, one by one, to a separate profile, from which they are written. Every
- * number moves in one atomic step, so each event is in exactly one of the two profiles, and
- * counting threads never wait longer than usual. An operation that ends during the move may have
- * its outcome in one profile and its latency in the other. */
+/* Reset: moves the counts, one by one, to a separate profile, from which they are then written.
+ * Each number moves in one atomic step, so each event ends up in exactly one of the two profiles,
+ * and counting threads never wait longer than usual. An operation that finishes during the move may
+ * have its outcome in one profile and its latency in the other. */
 #include "prof/profile/profile_priv.h"
 
 #define RELAXED memory_order_relaxed
@@ -11,7 +11,7 @@ static void move_counter(_Atomic uint64_t *from, _Atomic uint64_t *to)
 {
 	uint64_t value = atomic_load_explicit(from, RELAXED);
 
-	/* Skips zeros, which are the majority. */
+	/* Most counts are zero; a load is cheaper than an exchange. */
 	if (value)
 		value = atomic_exchange_explicit(from, 0, RELAXED);
 	if (value)
@@ -48,7 +48,7 @@ static char *dup_or_null(const char *text, bool *failed)
 	return copy;
 }
 
-/* Allocates all memory; nothing has moved when it returns. */
+/* Allocates everything, but moves nothing yet. */
 static struct cop_prof *make_taken(const struct cop_prof *p, const struct cop_stats *stats)
 {
 	struct cop_prof *t = calloc(1, sizeof(*t));
@@ -94,7 +94,7 @@ int cop_prof_drain(struct cop_prof *p, const struct cop_stats *stats, struct cop
 	t = make_taken(p, stats);
 	if (!t)
 		return -ENOMEM;
-	/* Paths are moved first, because this may still fail; then nothing has moved. */
+	/* Move the paths first: that may still fail, in which case nothing has moved. */
 	if (p->paths)
 		rc = cop_prof_paths_drain(p->paths, t->paths);
 	if (rc) {

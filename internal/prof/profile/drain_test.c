@@ -17,7 +17,7 @@ struct crowd {
 	_Atomic unsigned running;
 };
 
-/* Uses few paths, so that the top level knows all of them. */
+/* Uses few paths, so that the top level can keep all of them. */
 static void *count_events(void *arg)
 {
 	struct crowd *c = arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The order of first touch of all paths, with the byte ranges read. `copper paths --manifest`
- * converts it to a manifest. */
+/* Writes all paths in order of first touch, with the byte ranges read. `copper paths --manifest`
+ * converts the file to a manifest. */
 #include "base/table/table.h"
 #include "prof/profile/profile_priv.h"
 
@@ -26,7 +26,7 @@ static int add_touch(void *arg, const struct cop_prof_touch *touch)
 	return 0;
 }
 
-/* The first row names the source: readers need it to make the paths relative. */
+/* The first row names the source, which readers need to make the paths relative. */
 int cop_prof_fill_first_touch(const struct report *r, unsigned type, struct cop_buf *out)
 {
 	struct filling f = {.r = r, .out = out};

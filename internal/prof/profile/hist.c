@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values below 64 have a bucket each. Above, every power of two is divided into 32 buckets of equal
- * width. The width of a bucket is at most 1/32 of its values, and its midpoint is within 1/64 of
- * any of them. */
+/* Each value below 64 has its own bucket. Above that, every power of two is divided into 32 buckets
+ * of equal width. A bucket's width is at most 1/32 of any value in it, so its midpoint is within
+ * 1/64 of each of them. */
 #include "prof/profile/profile_priv.h"
 
 unsigned cop_prof_hist_index(uint64_t value)

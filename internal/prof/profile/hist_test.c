@@ -73,7 +73,7 @@ static int order(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Compares with the exact quantile of the sorted values, over six orders of magnitude. */
+/* Compares with exact quantiles of the sorted values, over six orders of magnitude. */
 static void quantiles_are_within_three_percent_of_the_exact_ones(void **state)
 {
 	static uint64_t value[50000], bucket[HIST_BUCKETS];

@@ -16,9 +16,9 @@ static const char *const names[COP_PATHCLASSES] = {
 	[COP_PATHCLASS_PREFIX] = "environment_prefix",
 };
 
-/* The first matching row is used; a row without words always matches. */
+/* The first matching row wins; a row without strings always matches. */
 static const struct rule {
-	bool absence; /* the row is for cached absences; otherwise for the tables */
+	bool absence; /* applies to cached absences instead of the tables */
 	const char *contains, *ends;
 	enum cop_pathclass class;
 } rules[] = {
@@ -62,7 +62,7 @@ const char *cop_pathclass_name(enum cop_pathclass class)
 #define ABSENCES BIT(COP_PATHCLASSES)
 
 static const struct {
-	unsigned when; /* shown if any of these classes was seen */
+	unsigned when; /* shown if any of these classes (bits) was seen */
 	const char *text;
 } advice[] = {
 	{ALWAYS,

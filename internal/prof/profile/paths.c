@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All observed paths. Records are only added, and freed with the table, so lookups take no lock: a
- * reader walks the chain that it finds. While a shard grows, records move to chains of the new
- * array one at a time. A reader in the old array may then miss its record, but never loops, because
- * every next pointer leads to a record that moved earlier or has not moved. A reader without a
- * result repeats the search under the lock before it inserts. Old arrays are kept for their
- * readers; together they are smaller than the current one. base/htab.h is unsuitable, because its
- * readers need a lock. */
+/* The table of all observed paths. Records are only ever added, and are freed with the table, so
+ * lookups take no lock: a reader walks whatever chain it finds. While a shard grows, records move
+ * one at a time to the chains of the new array. A reader in the old array may then miss its record,
+ * but cannot loop, because every next pointer leads to a record that moved earlier or has not
+ * moved. A reader that finds nothing searches again under the lock before it inserts. Old arrays
+ * are kept for their readers; together they are smaller than the current one. base/htab.h does not
+ * fit, because its readers need a lock. */
 #include "prof/profile/profile_priv.h"
 
 #define PATH_SHARDS 64u
@@ -15,9 +15,9 @@
 struct record {
 	struct record *_Atomic next;
 	uint64_t hash;
-	_Atomic uint64_t sequence[CATEGORIES]; /* of the first touch, 0 before it */
+	_Atomic uint64_t sequence[CATEGORIES]; /* position of the first touch; 0: untouched */
 	_Atomic uint64_t count[CATEGORIES][SLOTS];
-	_Atomic uint64_t read_from_0; /* bytes [0, this) are in ranges, for lock-free readers */
+	_Atomic uint64_t read_from_0; /* bytes [0, this) are in ranges; read without the lock */
 	struct ranges ranges;
 	uint32_t len;
 	char path[];
@@ -123,7 +123,7 @@ static void push_record(struct heads *h, struct record *r)
 	atomic_store_explicit(head, r, memory_order_release);
 }
 
-/* Without memory, the chains become longer. */
+/* If memory runs out, the chains just get longer. */
 static void grow_shard(struct shard *s)
 {
 	struct heads *old = atomic_load_explicit(&s->heads, RELAXED),
@@ -151,8 +151,7 @@ static bool reserve_memory(struct path_table *t, uint64_t bytes)
 static struct record *insert_record(
 	struct path_table *t, struct shard *s, uint64_t hash, const char *path, size_t len)
 {
-	/* Includes the record's share of both head arrays (current and old) and allocator overhead.
-	 * */
+	/* Includes the record's share of the old and new head arrays, and malloc overhead. */
 	uint64_t bytes = sizeof(struct record) + len + 48;
 	bool reserved = reserve_memory(t, bytes);
 	struct record *r = reserved ? calloc(1, sizeof(*r) + len) : NULL, *there;
@@ -197,7 +196,7 @@ static struct record *find_or_add_record(
 	return r;
 }
 
-/* Most ranges start at 0 and were read before; these take no lock. */
+/* Most ranges start at 0 and have been read before, so they need no lock. */
 static void note_range(
 	struct path_table *t, struct shard *s, struct record *r, const struct cop_range *read)
 {
@@ -247,7 +246,8 @@ static int push_row(struct rows *out, const struct record *r, enum category c)
 		row.count[i] = atomic_load_explicit(&((struct record *)r)->count[c][i], RELAXED);
 		row.events += row.count[i];
 	}
-	/* An event counted between the two steps of a drain has no position in the order. */
+	/* Skip untouched paths. An event counted between the two steps of a drain has no
+	 * position. */
 	if (!row.sequence && !row.events)
 		return 0;
 	row.weight = row.events;
@@ -276,7 +276,7 @@ int cop_prof_paths_rows(struct path_table *t, enum category c, struct rows *out)
 	return rc;
 }
 
-/* Copies the ranges, because fn runs without the lock. */
+/* Copies the ranges, because callbacks run without the lock. */
 static void copy_ranges(struct path_table *t, const struct row *row,
 	struct cop_range out[COP_PROF_RANGES_MAX], unsigned *n)
 {
@@ -360,7 +360,7 @@ struct pairs {
 	size_t n;
 };
 
-/* Records are freed only with the table, so they may be used without the lock from here on. */
+/* Records are freed only with the table, so callers may use them without the lock. */
 static int list_records(struct path_table *t, struct pairs *out)
 {
 	size_t cap = 0;
@@ -388,7 +388,7 @@ static int list_records(struct path_table *t, struct pairs *out)
 	return 0;
 }
 
-/* Pairs the two records of every path; creates missing ones in `to`. */
+/* Pairs up each path's records in both tables, creating missing ones in `to`. */
 static int pair_up(struct path_table *from, struct path_table *to, struct pairs *out)
 {
 	int rc = list_records(from, out);
@@ -410,7 +410,7 @@ static void move_counter(_Atomic uint64_t *from, _Atomic uint64_t *to)
 		atomic_fetch_add_explicit(to, value, RELAXED);
 }
 
-/* Moves the order first: later events get a new position. */
+/* Moves the position first, so that later events get a new one. */
 static void move_counts(struct pair *p)
 {
 	for (unsigned c = 0; c < CATEGORIES; c++) {
@@ -458,7 +458,7 @@ int cop_prof_paths_drain(struct path_table *t, struct path_table *into)
 	return rc;
 }
 
-/* Every path was in t before, so only the list itself needs memory. */
+/* Every path is already in t, so only the list of pairs needs memory. */
 void cop_prof_paths_put_back(struct path_table *t, struct path_table *taken)
 {
 	struct pairs pairs = {0};

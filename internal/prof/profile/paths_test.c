@@ -63,7 +63,7 @@ static void one_range_too_many_closes_the_smallest_gap(void **state)
 		add_range(&r, i * 100, i * 100 + 10);
 	assert_int_equal(r.n, COP_PROF_RANGES_MAX);
 	add_range(&r, 750,
-		760); /* both gaps are 40, from 710 and to 800: the first of equals is closed */
+		760); /* both gaps, after 710 and before 800, are 40: the first is closed */
 	assert_int_equal(r.n, COP_PROF_RANGES_MAX);
 	assert_int_equal(r.range[7].start, 700);
 	assert_int_equal(r.range[7].end, 760);
@@ -76,7 +76,7 @@ static void one_range_too_many_closes_the_smallest_gap(void **state)
 	free(r.range);
 }
 
-/* A bitmap records what was read. Ranges may claim more but never less, and stay in order. */
+/* A bitmap records what was read. Ranges may cover more, but never less, and stay in order. */
 static void ranges_cover_all_that_was_added(void **state)
 {
 	uint64_t seed = 5;
@@ -234,7 +234,7 @@ static int check_touch(void *arg, const struct cop_prof_touch *touch)
 	return 0;
 }
 
-/* The table grows several times meanwhile, and another thread reads it. */
+/* Meanwhile the table grows several times, and another thread reads it. */
 static void no_event_is_lost_among_many_threads(void **state)
 {
 	struct path_table *t = cop_prof_paths_new(16 * COP_MIB);

@@ -24,7 +24,7 @@ const char *cop_prof_category_name(enum category c)
 	return category_names[c];
 }
 
-/* The hostname is part of file names, so an invalid one must not lead to another directory. */
+/* The hostname becomes part of file names, so it must not contain a path to another directory. */
 static char *make_stem(const char *host, int pid)
 {
 	char *clean = cop_prof_text_reduce(host, ".", 255), *stem = NULL;

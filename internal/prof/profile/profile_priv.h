@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Locks: each shard of the path table has one, for insertion, growth and the ranges of its records;
- * each shard of a Space-Saving summary has one, for all of its data. At most one is held at a time,
- * and neither I/O nor callbacks happen with it held. */
+/* Locks: each shard of the path table has a lock for insertion, growth and the ranges of its
+ * records; each shard of a Space-Saving summary has one for all of its data. A thread holds at most
+ * one at a time, and never during I/O or callbacks. */
 #ifndef COP_PROF_PROFILE_PRIV_H
 #define COP_PROF_PROFILE_PRIV_H
 
@@ -33,7 +33,7 @@ enum category {
 unsigned cop_prof_hist_index(uint64_t value);
 /* The midpoint of bucket i. */
 uint64_t cop_prof_hist_value(unsigned i);
-/* The permille quantile; total is the sum of the buckets, max the largest value. */
+/* The permille quantile. total: the sum of the buckets; max: the largest value. */
 uint64_t cop_prof_hist_quantile(
 	const uint64_t bucket[HIST_BUCKETS], uint64_t total, unsigned permille, uint64_t max);
 
@@ -43,7 +43,7 @@ uint64_t cop_prof_hist_quantile(
 #define OP_SHARDS 16u
 
 struct op_cell {
-	_Atomic uint64_t outcome[COP_PROF_OUTCOMES]; /* DONE is derived instead */
+	_Atomic uint64_t outcome[COP_PROF_OUTCOMES]; /* without DONE, which is derived */
 	_Atomic uint64_t latency_ns, max_ns;
 	_Atomic uint64_t bucket[HIST_BUCKETS];
 };
@@ -52,8 +52,8 @@ struct op_shard {
 	_Atomic uint64_t ttl[COP_PROF_TTLS];
 };
 
-/* latency_us: the sum of the rounded values in each node's own files, so that it equals the sum
- * over those files exactly. */
+/* latency_us: the sum of the rounded values in the nodes' own files, so that it exactly matches the
+ * sum over those files. */
 struct sum_op {
 	uint64_t outcome[COP_PROF_OUTCOMES];
 	uint64_t latency_ns, latency_us, max_ns;
@@ -62,7 +62,7 @@ struct sum_op {
 
 /* ---- sketch.c: the most used paths over all nodes ---- */
 
-/* Per category; sufficient for all paths of most programs. */
+/* Per category; enough for all paths of most programs. */
 #define SKETCH_ROWS 4096u
 #define SKETCH_BYTES COP_MIB /* of names */
 
@@ -71,7 +71,7 @@ struct sketch_row {
 	uint64_t count[SLOTS];
 	uint32_t at, len; /* in text */
 };
-/* Zeroed when empty. */
+/* Zeroed memory is empty. */
 struct sketch {
 	struct sketch_row *row; /* sorted by name */
 	size_t n;
@@ -84,7 +84,7 @@ void cop_prof_sketch_free(struct sketch *s);
 /* Merges both into out; -ENOMEM. */
 int cop_prof_sketch_merge(const struct sketch *a, const struct sketch *b, struct sketch *out);
 struct rows;
-/* Sorts rows, and drops those without events. -ENOMEM, -E2BIG. */
+/* Sorts rows, and drops rows without events. -ENOMEM, -E2BIG. */
 int cop_prof_sketch_of(struct rows *rows, uint64_t error, struct sketch *out);
 int cop_prof_sketch_rows(const struct sketch *s, struct rows *out);
 
@@ -92,11 +92,11 @@ struct cop_prof_sum {
 	uint64_t nodes;
 	uint64_t ttl[COP_PROF_TTLS];
 	uint64_t latency_us; /* like latency_us above, over all operations */
-	uint64_t top_n;      /* maximum number of top path rows requested on any node */
+	uint64_t top_n;      /* the most top path rows that any node requested */
 	struct sum_op op[COP_PROF_OPS];
 	struct sketch top[CATEGORIES];
 	struct cop_pathclass_totals
-		classes;               /* of every path, or of the rows in the top path files */
+		classes;               /* of all paths, or of the rows in the top paths files */
 	struct cop_prof_shares *share; /* sorted by rank; NULL if there are too many */
 	size_t shares;
 	uint64_t whole; /* nodes whose classes cover every path */
@@ -107,9 +107,9 @@ void cop_prof_sum_counts(struct cop_prof_sum *s, const struct cop_prof *p);
 
 struct op_shard *cop_prof_op_shard(struct op_shard shards[OP_SHARDS]);
 void cop_prof_op_count(struct op_cell *cell, enum cop_prof_outcome outcome, uint64_t latency_ns);
-/* Raises a maximum that other threads may raise concurrently. */
+/* Raises a maximum that other threads may be raising, too. */
 void cop_prof_raise(_Atomic uint64_t *max, uint64_t value);
-/* The sum of all operations; quantiles remain 0. */
+/* The sum over all operations; leaves the quantiles 0. */
 void cop_prof_sum_all(const struct cop_prof_sum *s, struct cop_prof_op_sum *out);
 
 /* ---- paths.c: the full table ---- */
@@ -118,18 +118,19 @@ struct path_table;
 
 struct path_table *cop_prof_paths_new(uint64_t max_bytes);
 void cop_prof_paths_free(struct path_table *t);
-/* Counts an event, or with SLOT_NONE only the touch. read: the byte range read; may be NULL. */
+/* Counts an event, or only the touch if slot is SLOT_NONE. read: the byte range read; may be
+ * NULL. */
 void cop_prof_paths_touch(struct path_table *t, enum category c, const char *path, size_t len,
 	int slot, const struct cop_range *read);
-/* Number of events on paths that did not fit. */
+/* Number of events whose paths did not fit. */
 uint64_t cop_prof_paths_dropped(const struct path_table *t);
 int cop_prof_paths_each_touch(
 	struct path_table *t, int (*fn)(void *arg, const struct cop_prof_touch *touch), void *arg);
 
-/* Moves all events and ranges to an empty table; the paths remain, as if untouched. -ENOMEM:
+/* Moves all events and ranges to an empty table. The paths stay, but count as untouched. -ENOMEM:
  * nothing was moved. */
 int cop_prof_paths_drain(struct path_table *t, struct path_table *into);
-/* Reverts a drain; keeps the counts since then. */
+/* Undoes a drain, keeping the counts since then. */
 void cop_prof_paths_put_back(struct path_table *t, struct path_table *taken);
 
 /* ---- ranges.c ---- */
@@ -152,11 +153,11 @@ uint32_t cop_prof_top_counters(uint32_t top_n);
 struct top_summary *cop_prof_top_new(uint32_t counters);
 void cop_prof_top_free(struct top_summary *t);
 void cop_prof_top_count(struct top_summary *t, const char *path, size_t len, int slot);
-/* Moves all counters to an empty summary of the same size. */
+/* Moves all counters into an empty summary of the same size. */
 void cop_prof_top_drain(struct top_summary *t, struct top_summary *into);
-/* Merges drained counts with the counts since then; drops paths if memory is short. */
+/* Merges drained counts with the counts since then; drops paths if memory runs out. */
 void cop_prof_top_put_back(struct top_summary *t, struct top_summary *taken);
-/* Maximum underestimate of any count, including those of unlisted paths. */
+/* The most by which any count may be too low, including those of unlisted paths. */
 uint64_t cop_prof_top_error(struct top_summary *t);
 
 /* ---- rows.c: input of the writers ---- */
@@ -167,7 +168,7 @@ struct row {
 	uint32_t len;
 	uint64_t sequence; /* 0 at the top level */
 	uint64_t events;
-	uint64_t weight; /* for sketch.c: events minus the error of the other paths in its shard */
+	uint64_t weight; /* for sketch.c: events minus the error of the other paths in the shard */
 	uint64_t count[SLOTS];
 };
 struct rows {
@@ -179,20 +180,21 @@ int cop_prof_rows_push(struct rows *rows, const struct row *row);
 void cop_prof_rows_free(struct rows *rows);
 int cop_prof_paths_rows(struct path_table *t, enum category c, struct rows *out);
 int cop_prof_top_rows(struct top_summary *t, struct rows *out);
-/* Every touched path of a category, in the order of first touch; full level only. */
+/* Every touched path of a category, in order of first touch; full level only. */
 int cop_prof_rows_all(const struct cop_prof *p, enum category c, struct rows *out);
-/* Keeps only the busiest rows, at most limit: most events first, equals sorted by name. */
+/* Keeps at most limit rows, those with the most events; equals are sorted by name. */
 void cop_prof_rows_busiest(struct rows *rows, size_t limit);
-/* The busiest paths, at most limit: most events first, equals sorted by name. */
+/* At most limit paths, those with the most events; equals are sorted by name. */
 int cop_prof_rows_top(const struct cop_prof *p, enum category c, size_t limit, struct rows *out);
 
 /* ---- text.c ---- */
 
 /* The name of a directory without trailing slashes; "/" becomes "". */
 char *cop_prof_root_dup(const char *source);
-/* Writes root/path unescaped; without a root only the path. */
+/* Writes root/path without escaping, or just the path if there is no root. */
 void cop_prof_text_path(struct cop_buf *out, const char *root, const char *path, size_t len);
-/* Replaces bytes outside [A-Za-z0-9_-] and extra by _; at most max bytes. NULL: out of memory. */
+/* Copies at most max bytes, with every byte outside [A-Za-z0-9_-] and extra replaced by '_'. NULL:
+ * out of memory. */
 char *cop_prof_text_reduce(const char *text, const char *extra, size_t max);
 
 /* ---- writers: each generates a whole file ---- */
@@ -204,9 +206,9 @@ struct report {
 	const char *root;
 	const struct cop_stats *stats;
 	uint32_t top_n;
-	bool cluster;               /* sums of a job instead of a node: p is NULL */
+	bool cluster;               /* a job's sums instead of a node's counts: p is NULL */
 	const char *tag;            /* NULL: final */
-	const char *top_paths_name; /* name of that file, for the summary */
+	const char *top_paths_name; /* name of the top paths file, for the summary */
 	bool with_top;
 	struct rows top[CATEGORIES]; /* for top paths and classes */
 };

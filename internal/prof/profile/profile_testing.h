@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For tests: a new job directory, a profile in it, and its files compared. Include it after
+/* For tests: creates a job directory with a profile, and compares its files. Include after
  * <cmocka.h>. */
 #ifndef COP_PROF_PROFILE_TESTING_H
 #define COP_PROF_PROFILE_TESTING_H
@@ -52,7 +52,7 @@ static inline struct cop_prof *profile(enum cop_prof_level level, uint32_t top_n
 	return p;
 }
 
-/* Compares the names in JOB/folder, in order, each followed by a space. */
+/* Compares the sorted names in JOB/folder, each followed by a space. */
 static inline void check_names(const char *folder, const char *want)
 {
 	struct cop_buf path = {0}, names = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The byte ranges read from a file. Programs read a file from its start or in few places, so an
- * array with one initial range is sufficient. */
+/* The byte ranges read from a file. Programs read a file from its start or in a few places, so an
+ * array that begins with room for one range will do. */
 #include "prof/profile/profile_priv.h"
 
 static int grow_ranges(struct ranges *r)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The most used paths of a category, over many nodes and in bounded memory: summaries of Misra and
- * Gries, merged as in Agarwal, Cormode, Huang, Phillips, Wei and Yi, Mergeable Summaries, PODS
- * 2012. A node's Space-Saving summary is converted by subtracting its smallest counter from all
- * counters (there, section 3); the table of a full profile is a summary without error.
+/* The most used paths of a category over many nodes, in bounded memory: Misra-Gries summaries,
+ * merged as in Agarwal, Cormode, Huang, Phillips, Wei and Yi, Mergeable Summaries, PODS 2012. To
+ * convert a node's Space-Saving summary, its smallest counter is subtracted from all counters
+ * (section 3 of that paper). The table of a full profile is a summary without error.
  *
- * Merging adds the weights of equal paths. If there are too many rows, the k heaviest are kept, and
- * the weight of the next one is subtracted from theirs and added to the error. Each such step
- * subtracts this weight from k + 1 rows. So for any order and shape of merging
+ * Merging adds the weights of equal paths. If there are too many rows, the k heaviest are kept; the
+ * weight of the next one is subtracted from theirs and added to the error. Each such step subtracts
+ * this weight from k + 1 rows. So for any merge order,
  *
  *     error * m <= events - sum of weights     (m: the fewest rows that any summary was cut to)
  *
- * and a path with more than events / m events is listed. In addition to its weight, a row has the
- * number of events observed while its path was listed: this is never too high, at least the weight,
+ * and every path with more than events / m events is listed. Besides its weight, a row has the
+ * number of events observed while its path was listed. This is at least the weight, never too high,
  * and too low by at most the error.
  *
- * Rows are sorted by name: equal summaries have equal bytes, and merging is a single pass over
- * both. */
+ * Rows are sorted by name, so that equal summaries have equal bytes, and merging is a single pass
+ * over both. */
 #include "prof/profile/profile_priv.h"
 
 void cop_prof_sketch_free(struct sketch *s)
@@ -25,7 +25,7 @@ void cop_prof_sketch_free(struct sketch *s)
 	*s = (struct sketch){0};
 }
 
-/* Allocates space for these rows and bytes of names at once. */
+/* Allocates room for this many rows and bytes of names. */
 static int reserve_rows(struct sketch *s, size_t rows, size_t bytes)
 {
 	s->row = calloc(rows ? rows : 1, sizeof(*s->row));
@@ -77,7 +77,7 @@ static int by_row(const void *a, const void *b)
 	return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* Number of the heaviest rows that fit, and their bytes. */
+/* Counts how many of the heaviest rows fit, and their bytes. */
 static size_t count_fitting(const struct sketch *s, const struct candidate *c, size_t *bytes)
 {
 	size_t n = 0;
@@ -92,7 +92,7 @@ static size_t count_fitting(const struct sketch *s, const struct candidate *c, s
 	return n;
 }
 
-/* Reduces the sketch to the limits. -ENOMEM: it is unchanged. */
+/* Cuts the sketch down to the limits. -ENOMEM: it is unchanged. */
 static int cut_sketch(struct sketch *s)
 {
 	struct candidate *c;

@@ -29,7 +29,7 @@ static uint64_t next_random(uint64_t *seed)
 	return *seed >> 33;
 }
 
-/* What one node asked for: a few paths often, many once or twice; everything is added to exact. */
+/* One node's requests: a few paths often, many paths once or twice. Adds all of them to exact. */
 static struct cop_prof_sum *a_node(
 	enum cop_prof_level level, unsigned node, unsigned events, uint64_t exact[KEYS])
 {
@@ -76,7 +76,7 @@ static void check_guarantee(const struct cop_prof_sum *s, const uint64_t exact[K
 	}
 	for (unsigned k = 0; k < KEYS; k++)
 		assert_true(listed[k] || exact[k] <= top->error);
-	/* No summary was cut to fewer rows than the 64 counters of a shard. */
+	/* No summary has fewer rows than the 64 counters of a shard. */
 	assert_true(top->error * 64 <= events - weights);
 }
 

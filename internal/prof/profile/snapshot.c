@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which files are written, their names and directories. */
+/* Decides which files are written, and their names and directories. */
 #include <sys/stat.h>
 
 #include "prof/profile/profile_priv.h"
@@ -13,7 +13,7 @@ static const struct file {
 	enum wanted wanted;
 	fill_fn *fill;
 	unsigned type;
-	bool of_sums; /* also generated for a job's sums */
+	bool of_sums; /* also written for a job's sums */
 } files[] = {
 	{"profiling", "profiling_operations.csv", ALWAYS, cop_prof_fill_operations, 0, false},
 	{"profiling", "profiling_aggregate.csv", ALWAYS, cop_prof_fill_aggregate, 0, false},
@@ -82,7 +82,7 @@ static int write_report(
 	return rc;
 }
 
-/* Files that Copper 1.0 wrote only on request must not be found by its readers. */
+/* Hides files that Copper 1.0 wrote only on request from the scripts that read them. */
 static void name_of(const struct report *r, const struct file *f, char *out, size_t size)
 {
 	size_t stem = strlen(f->name) - strlen(".output");
@@ -107,7 +107,8 @@ static int write_file(const struct report *r, const struct file *f, struct cop_e
 		free(folder);
 		return no_memory(err);
 	}
-	/* Created on first use: a level without tables creates none. */
+	/* Create directories on first use, so that a level without tables creates no directory for
+	 * them. */
 	rc = cop_make_dirs_said(folder, 0755, err);
 	if (!rc)
 		rc = write_report(r, f, path, err);
@@ -129,7 +130,8 @@ static int write_of_sums(const struct report *r, const struct file *f, const cha
 	return rc;
 }
 
-/* dir: for a job's sums; NULL: for the files of this rank. Reports only the first failure. */
+/* dir: where to write a job's sums; NULL: write this rank's files. Reports only the first
+ * failure. */
 static int write_reports(
 	const struct report *r, const char *dir, const char *prefix, struct cop_err *err)
 {
@@ -169,7 +171,7 @@ static int choose_tag(const char *tag, char **out, struct cop_err *err)
 		tag);
 }
 
-/* If all paths are recorded, the classes cover all of them. */
+/* If all paths are recorded, collects all of them for the classes. */
 static int collect_top(struct report *r)
 {
 	size_t limit = r->p->paths ? SIZE_MAX : r->p->top_n;

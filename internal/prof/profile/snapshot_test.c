@@ -131,7 +131,7 @@ static void count_something(struct cop_prof *p)
 			COP_PROF_MISS);
 }
 
-/* Small files fit under the limit and exist; no other file does. */
+/* Small files fit within the limit and exist; no other files do. */
 static void check_partial(struct cop_prof *p, int code)
 {
 	struct cop_err err = {0};
@@ -168,8 +168,8 @@ static void a_file_past_the_size_limit_leaves_no_half_of_it(void **state)
 	cop_prof_free(p);
 }
 
-/* Runs in a namespace of its own, so that no mount stays behind; where that is not allowed, the
- * test above has to do. */
+/* Runs in its own mount namespace, so that no mount is left behind. Where that is not allowed, the
+ * test above must suffice. */
 static void a_full_disk_leaves_no_half_file_and_a_sentence(void **state)
 {
 	struct cop_prof *p;

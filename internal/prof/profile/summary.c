@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes profiling_summary.md: a readable summary of one node. */
+/* Writes profiling_summary.md, a human-readable summary of one node. */
 #include "prof/profile/profile.h"
 #include "prof/profile/profile_priv.h"
 
@@ -10,8 +10,8 @@ static const char *mode_name(const struct cop_prof *p)
 					  : "aggregate-only";
 }
 
-/* Headings, list and tables begin like those of Copper 1.0, because scripts search for them; new
- * items follow. */
+/* Headings, lists and tables begin like those of Copper 1.0, because scripts search for them. New
+ * items come last. */
 static void put_settings(const struct report *r, struct cop_buf *out)
 {
 	cop_buf_str(out, "# Copper Profiling Summary\n\n");
@@ -102,7 +102,7 @@ static void put_storage(const struct report *r, struct cop_buf *out)
 		cop_stats_get(r->stats, COP_ORIGIN_BYTES), us / 1000000, us % 1000000);
 }
 
-/* Facts about the path files that are not in the files themselves. */
+/* What the path files do not say about their own accuracy. */
 static void put_accuracy(const struct report *r, struct cop_buf *out)
 {
 	cop_buf_str(out, r->p->top_n ? "\n## Top Paths\n\n" : "\n## Full Path Outputs\n\n");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counts operations, and adds up shards and nodes. The number of calls is computed from the
- * buckets, not stored, so the two are always consistent. */
+/* Counts operations, and adds up shards and nodes. The number of calls is computed from the buckets
+ * instead of stored, so the two always agree. */
 #include "prof/profile/profile_priv.h"
 
 #define RELAXED memory_order_relaxed
@@ -64,7 +64,7 @@ static void add_cell(struct sum_op *into, const struct op_cell *cell)
 			into->bucket[i], atomic_load_explicit(&cell->bucket[i], RELAXED));
 }
 
-/* Rounded as in the files. */
+/* Rounds as in the files. */
 static uint64_t to_microseconds(uint64_t ns)
 {
 	return ns / 1000 + (ns % 1000 >= 500);
@@ -92,7 +92,7 @@ void cop_prof_sum_counts(struct cop_prof_sum *s, const struct cop_prof *p)
 	s->latency_us = to_microseconds(all_ns);
 }
 
-/* Number of paths of a category covered by the classes: all known paths. */
+/* How many paths of a category go into the classes: all that are known. */
 static size_t class_limit(const struct cop_prof *p)
 {
 	return p->paths ? SIZE_MAX : p->top_n;
@@ -130,8 +130,7 @@ static int add_top(struct cop_prof_sum *s, const struct cop_prof *p)
 		struct rows rows = {0};
 		uint64_t error;
 
-		/* Requests one row more than needed: the sketch subtracts its weight from the
-		 * others. */
+		/* Request one row too many: the sketch subtracts its weight from the others. */
 		rc = p->paths ? cop_prof_rows_top(p, c, SKETCH_ROWS + 1, &rows)
 			      : cop_prof_top_rows(p->top[c], &rows);
 		error = p->paths ? cop_prof_paths_dropped(p->paths) : cop_prof_top_error(p->top[c]);
@@ -191,7 +190,7 @@ static void merge_op(struct sum_op *into, const struct sum_op *from)
 		into->bucket[i] = cop_add_saturating(into->bucket[i], from->bucket[i]);
 }
 
-/* A total order, which makes the result independent of the order of merging. */
+/* A total order, so that the result does not depend on the merge order. */
 static int by_rank(const struct cop_prof_shares *a, const struct cop_prof_shares *b)
 {
 	if (a->rank != b->rank)
@@ -202,7 +201,7 @@ static int by_rank(const struct cop_prof_shares *a, const struct cop_prof_shares
 	return 0;
 }
 
-/* Merges both lists by rank; no list if there are too many nodes. -ENOMEM. */
+/* Merges both lists by rank; drops the list if there are too many nodes. -ENOMEM. */
 static int merge_shares(
 	const struct cop_prof_sum *a, const struct cop_prof_sum *b, struct cop_prof_shares **out)
 {
@@ -221,7 +220,7 @@ static int merge_shares(
 	return 0;
 }
 
-/* Does all allocations; the results then replace the old sums. */
+/* Makes all allocations; the caller then replaces the old sums with the results. */
 static int merge_paths(const struct cop_prof_sum *into, const struct cop_prof_sum *from,
 	struct sketch top[CATEGORIES], struct cop_pathclass_totals *classes)
 {
@@ -272,8 +271,8 @@ int cop_prof_merge(struct cop_prof_sum *into, const struct cop_prof_sum *from)
 	return rc;
 }
 
-/* DONE counts calls without any other outcome. Counters of other threads may be slightly
- * inconsistent. */
+/* DONE counts calls without any other outcome. While other threads count, the counters may be
+ * slightly inconsistent. */
 static void derive_done(struct cop_prof_op_sum *out)
 {
 	uint64_t others = 0;

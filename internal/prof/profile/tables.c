@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The raw tables (*.output of copper-formats.5): the events of each path, in the order of first
- * touch, and the size of each path, sorted by name. */
+/* The raw tables (*.output in copper-formats(5)): the events of each path, in order of first touch,
+ * and the size of each path, sorted by name. */
 #include "base/table/table.h"
 #include "prof/profile/profile_priv.h"
 
@@ -45,7 +45,7 @@ int cop_prof_fill_events(const struct report *r, unsigned type, struct cop_buf *
 	return rc;
 }
 
-/* The chunks of a file arrive separately; each is a row until they are added up. */
+/* The chunks of a file arrive separately. Each is a row until they are added up. */
 struct sizes {
 	struct rows rows;
 	int rc;

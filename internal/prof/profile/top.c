@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The most used paths of a category in bounded memory: the Space-Saving algorithm (Metwally,
  * Agrawal and El Abbadi, Efficient Computation of Frequent and Top-k Elements in Data Streams, ICDT
- * 2005). There are m counters. A path without a counter takes over the smallest one, with its
- * value. A counter is therefore too high by at most the value that it took over (error), which is
- * at most N / m after N events, and any path with more than N / m events has a counter.
+ * 2005). There are m counters. A path without a counter takes over the smallest one, along with its
+ * value. So a counter is too high by at most the value taken over (error), which is at most N / m
+ * after N events, and every path with more than N / m events has a counter.
  *
  * The reported value is counter - error: the number of events since the path took over the counter.
  * It is never too high, and its split into outcomes is exact. Paths are distributed over shards by
- * hash; each shard is such a summary of its paths. The smallest counter is the top of a binary
- * heap. */
+ * hash; each shard summarizes its own paths. A binary heap has the smallest counter on top. */
 #include "base/base/htab.h"
 #include "prof/profile/profile_priv.h"
 
@@ -33,7 +32,7 @@ struct top_summary {
 	uint32_t counters; /* per shard */
 };
 
-/* All shards together have far more counters than requested rows, so listed paths are rarely
+/* All shards together have far more counters than the rows requested, so listed paths are rarely
  * replaced. */
 uint32_t cop_prof_top_counters(uint32_t top_n)
 {
@@ -90,7 +89,7 @@ static void set_slot(struct shard *s, struct counter *k, uint32_t at)
 	k->at = at;
 }
 
-/* Moves a counter with an increased value down past smaller ones. */
+/* Moves a counter down past smaller ones after its value increases. */
 static void sift_down(struct shard *s, struct counter *k)
 {
 	uint32_t at = k->at;
@@ -134,7 +133,7 @@ static struct counter *find_counter(struct shard *s, uint64_t hash, const char *
 	return counter_at(l);
 }
 
-/* False: out of memory, nothing has changed. */
+/* Returns false if out of memory; nothing has changed then. */
 static bool set_path(struct counter *k, const char *path, size_t len)
 {
 	if (k->cap < len || !k->path) {
@@ -176,8 +175,8 @@ static struct counter *take_over(struct shard *s, const char *path, size_t len)
 	return k;
 }
 
-/* The counter of a path, possibly just taken over; NULL: out of memory. Called with the lock held.
- * */
+/* Returns the path's counter, which it may just have taken over; NULL: out of memory. Called with
+ * the lock held. */
 static struct counter *counter_of(
 	struct top_summary *t, struct shard *s, uint64_t hash, const char *path, size_t len)
 {
@@ -215,7 +214,7 @@ void cop_prof_top_drain(struct top_summary *t, struct top_summary *into)
 		struct shard *s = &t->shard[i], *o = &into->shard[i];
 		struct counter **heap = o->heap;
 
-		/* Only s needs its lock, because o belongs to the caller. */
+		/* Only s needs its lock; the caller owns o. */
 		pthread_mutex_lock(&s->lock);
 		o->heap = s->heap;
 		o->by_path = s->by_path;
@@ -227,8 +226,8 @@ void cop_prof_top_drain(struct top_summary *t, struct top_summary *into)
 	}
 }
 
-/* Merges two summaries (Agarwal and others, Mergeable Summaries): a path in both gets the sums,
- * including the error. */
+/* Merges two summaries (Agarwal et al., Mergeable Summaries): for a path in both, adds counts and
+ * errors. */
 static void put_back_one(struct top_summary *t, struct shard *s, const struct counter *taken)
 {
 	struct counter *k;

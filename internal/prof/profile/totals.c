@@ -84,7 +84,7 @@ static int busiest(const void *a, const void *b)
 
 	if (x->events != y->events)
 		return x->events > y->events ? -1 : 1;
-	return x < y ? -1 : x > y; /* both point into one array: order of classes */
+	return x < y ? -1 : x > y; /* both point into one array, in order of class */
 }
 
 void cop_pathclass_table(struct cop_buf *out, const struct cop_pathclass_totals *t)

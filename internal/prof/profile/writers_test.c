@@ -56,8 +56,8 @@ static const char golden_aggregate[] = "metric,value\n"
 				       "estimated_repeated_metadata_lookups_avoided_by_ttl,2\n"
 				       "total_measured_latency_seconds,0.002010\n";
 
-/* 10,000 lies in the bucket that begins at 9,984 and is 256 wide; 2,000,000 is the maximum, and
- * lies below the middle of its bucket. */
+/* 10,000 is in the bucket that begins at 9,984 and is 256 wide. 2,000,000 is the maximum, and below
+ * the midpoint of its bucket. */
 static const char golden_latency[] = "operation,count,p50_us,p90_us,p99_us,p999_us,max_us\n"
 				     "lookup,4,0.05,0.06,0.06,0.06,0.06\n"
 				     "read,2,10.11,2000.00,2000.00,2000.00,2000.00\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The counters that a node sends to a watching client: what is parsed is written again and parses
- * the same, and what follows it is text within the input. */
+/* The counters that a node sends to a watching client. Parsed counters must survive writing and
+ * parsing, and the remaining text must be within the input. */
 #include <stdlib.h>
 #include <string.h>
 

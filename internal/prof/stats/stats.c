@@ -42,7 +42,7 @@ void cop_stats_example(struct cop_stats *s, enum cop_example kind, const char *p
 	size_t len, cut;
 	int none = NO_EXAMPLE;
 
-	/* After the first example, a call costs only a load. */
+	/* Once there is an example, a call costs only a load. */
 	if (!s || !*path || atomic_load(&s->example[kind].state) != NO_EXAMPLE ||
 		!atomic_compare_exchange_strong(&s->example[kind].state, &none, BEING_WRITTEN))
 		return;

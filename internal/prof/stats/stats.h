@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stats: the counters of a node, with examples of some counted events. counters.def is the only
- * list: each row defines the enum, the JSON key and the text of the manual. Counters are relaxed
- * atomics; reads are not a consistent snapshot. */
+/* stats: a node's counters, with examples of some counted events. counters.def is the single
+ * source: each row defines the enum constant, the JSON key and the text in the manual. Counters are
+ * relaxed atomics; reads are not a consistent snapshot. */
 #ifndef COP_PROF_STATS_H
 #define COP_PROF_STATS_H
 
@@ -17,12 +17,12 @@ enum cop_counter {
 	COP_COUNTERS
 };
 
-/* Events for which the first path or reason is stored as an example for the user. */
+/* Events for which we keep the first path or reason, to show the user an example. */
 enum cop_example {
 	COP_EXAMPLE_BYPASSED, /* a file larger than --max-cacheable-bytes */
 	COP_EXAMPLE_CHANGED,  /* a file that changed while it was in use */
-	COP_EXAMPLE_PAST,     /* a file that a program used outside the mount: absolute path */
-	COP_EXAMPLE_FALLBACK, /* a command without a view: the reason as a sentence */
+	COP_EXAMPLE_PAST,     /* a file used outside the mount: absolute path */
+	COP_EXAMPLE_FALLBACK, /* a command that ran without a view: the reason, as a sentence */
 	COP_EXAMPLES
 };
 #define COP_EXAMPLE_SIZE 256
@@ -45,33 +45,32 @@ static inline uint64_t cop_stats_get(const struct cop_stats *s, enum cop_counter
 	return atomic_load_explicit(&((struct cop_stats *)s)->value[c], memory_order_relaxed);
 }
 
-/* Counts n rejected attempts from outside in fabric.rejected and by kind, derived from the reason:
- * -ETIMEDOUT (silent), -EBADMSG (form), -EACCES (secret), -EALREADY (replay), -EHOSTUNREACH (host),
- * anything else (other). */
+/* Counts n rejected outside attempts in fabric.rejected and in the counter for their kind, which rc
+ * selects: -ETIMEDOUT (silent), -EBADMSG (malformed), -EACCES (secret), -EALREADY (replay),
+ * -EHOSTUNREACH (host), anything else (other). */
 void cop_stats_rejected(struct cop_stats *s, int rc, uint64_t n);
-/* Any thread. Stores the path if it is the first of its kind. Long paths are truncated to their
- * end, and control bytes replaced by ?. */
+/* Any thread. Stores the path if it is the first of its kind. A long path keeps only its tail, and
+ * control bytes become '?'. */
 void cop_stats_example(struct cop_stats *s, enum cop_example kind, const char *path);
-/* The first path of this kind, or "". Once set, it never changes, not even by a drain. */
+/* The first path of this kind, or "". Once set, it never changes; a drain leaves it alone. */
 const char *cop_stats_first(const struct cop_stats *s, enum cop_example kind);
-/* "fuse":{"lookup":0,...},"origin":{...},... : writes the groups as members of the open object. */
+/* Writes the groups as members of the open object: "fuse":{"lookup":0,...},"origin":{...},... */
 void cop_stats_json(const struct cop_stats *s, struct cop_json *j);
-/* Writes machine-readable text: a line "GROUP.NAME NUMBER" per non-zero counter, then an empty
+/* Writes machine-readable text: one line "GROUP.NAME NUMBER" per non-zero counter, then an empty
  * line. */
 void cop_stats_lines(const struct cop_stats *s, struct cop_buf *out);
-/* Parses this text; modifies it. Counters without a line are zero, unknown names are skipped, and
- * the last of several lines with the same name is used. Returns the text after the empty line; NULL
- * if the format is invalid. */
+/* Parses that text in place, modifying it. Missing counters become zero, unknown names are skipped,
+ * and the last line wins if a name repeats. Returns the text after the empty line, or NULL if the
+ * input is malformed. */
 char *cop_stats_read_lines(char *text, struct cop_stats *s);
-/* The requests of programs, received from the kernel; excludes those by which the kernel drops
- * inodes. */
+/* Number of requests that the kernel sent on behalf of programs, so not FORGET. */
 uint64_t cop_stats_requests(const struct cop_stats *s);
-/* Adds every counter of `from` to `into`, and its examples if into has none. */
+/* Adds every counter of `from` to `into`, and copies each example that `into` lacks. */
 void cop_stats_sum(struct cop_stats *into, const struct cop_stats *from);
 /* Moves every counter of `from` to `into`, each in one atomic step: a concurrent event is in
  * exactly one of the two. */
 void cop_stats_drain(struct cop_stats *from, struct cop_stats *into);
-/* The parts of row c of the list, for tables and manuals. */
+/* The columns of row c of counters.def, for tables and manuals. */
 const char *cop_counter_group(enum cop_counter c);
 const char *cop_counter_name(enum cop_counter c);
 const char *cop_counter_unit(enum cop_counter c);

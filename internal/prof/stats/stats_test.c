@@ -127,7 +127,7 @@ static void lines_in_another_form_are_refused(void **state)
 	}
 }
 
-/* A group that stands in two places would be a duplicate key. */
+/* A group that appears in two places would be a duplicate key. */
 static void rows_are_unique_groups_stand_together_and_names_are_keys(void **state)
 {
 	(void)state;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A sum as bytes. Numbers are LEB128; signed ones are folded first (0, -1, 1, -2...).
+/* A sum as bytes. Numbers are LEB128; signed ones are zigzag-encoded first (0, -1, 1, -2...).
  *
- *     "CTM" version, phases, totals, metrics, kinds        what the sender was built with
- *     nodes of the job, level, start of the job, events left out
- *     n, n times (ranks skipped, start, ready, stopped, phases, totals, intervals, rows of them)
+ *     "CTM" version, phases, totals, metrics, kinds        the sender's build
+ *     nodes of the job, level, start of the job, events dropped
+ *     n, n times (ranks skipped, start, ready, stopped, phases, totals, intervals, their rows)
  *     of series, then of rows: nodes folded, cells in use,
  *          these times (least, most, n, n times (classes skipped, nodes))
  *     n, n times (time, rank, kind, length, text)
@@ -115,7 +115,7 @@ void cop_telemetry_encode(const struct cop_telemetry_sum *s, struct cop_buf *out
 
 struct in {
 	const unsigned char *p, *end;
-	int rc; /* the first error; all subsequent numbers are 0 */
+	int rc; /* the first error; after it, all numbers read as 0 */
 };
 
 static uint64_t fail_decoding(struct in *in, int rc)
@@ -147,7 +147,7 @@ static int64_t get_signed(struct in *in)
 	return (int64_t)(value & 1 ? ~(value >> 1) : value >> 1);
 }
 
-/* Times outside this range could overflow when added, or when converted to nanoseconds. */
+/* Times outside this range could overflow when added or converted to nanoseconds. */
 static int64_t get_time(struct in *in)
 {
 	int64_t value = get_signed(in);

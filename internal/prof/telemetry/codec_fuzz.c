@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a node below reports, from a sender that has the secret. */
+/* What a child node reports, from a sender that has the secret. */
 #include <stdlib.h>
 
 #include "prof/telemetry/telemetry_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What was decoded can be merged, finished and encoded, and the result decodes. */
+/* Accepted input can be merged, finished and encoded, and the result can be decoded. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct cop_telemetry_sum *s, *into, *again = NULL;

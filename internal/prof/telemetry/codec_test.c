@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-/* A sum in which everything occurs. */
+/* A sum that uses every part of the encoding. */
 static struct cop_telemetry_sum *full(void)
 {
 	struct cop_telemetry_sum *s = cop_telemetry_sum_new(5000), *one;
@@ -59,7 +59,7 @@ static void what_is_cut_is_refused(void **state)
 	cop_telemetry_sum_free(s);
 }
 
-/* Whatever was accepted can be merged, finished and encoded. */
+/* Accepted bytes can be merged, finished and encoded. */
 static void damaged_bytes_do_no_harm(void **state)
 {
 	struct cop_telemetry_sum *s = full(), *out, *into;
@@ -131,7 +131,7 @@ static void numbers_that_would_ask_for_too_much_are_refused(void **state)
 	}
 }
 
-/* OpenTelemetry's spans add the phases to the start. */
+/* otel's spans add the phases to the start time. */
 static void phases_that_cannot_be_added_are_refused(void **state)
 {
 	(void)state;
@@ -148,7 +148,7 @@ static void phases_that_cannot_be_added_are_refused(void **state)
 	}
 }
 
-/* Each number is possible by itself, but a parent that adds such a sum up could not pass it on. */
+/* Each number is valid by itself, but a parent could not pass the sum on. */
 static void more_nodes_than_the_job_has_are_refused(void **state)
 {
 	struct cop_telemetry_sum *s = full(), *out;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One node: the phases of its start, its counter samples, and its events. */
+/* One node: the phases of its startup, its counter samples, and its events. */
 #include "prof/telemetry/telemetry_priv.h"
 
 #include <stdarg.h>
 #include <sys/resource.h>
 
-/* Limit for other kinds of events, which reserves space for the two that every node has. */
+/* Limit for other kinds of events, to keep room for the ones that every node has. */
 #define OTHERS (COP_TELEMETRY_EVENTS - 4)
 #define PAUSE_MAX_MS 16000u
 
-/* The counters of a node that are sums. */
+/* The totals that come from counters. */
 #define SUMS (COP_TELEMETRY_ALL_FROM_STORAGE_BYTES + 1u)
 
 struct event {
@@ -95,7 +95,7 @@ void cop_telemetry_phase(struct cop_telemetry *t, enum cop_telemetry_phase phase
 	if (!t)
 		return;
 	pthread_mutex_lock(&t->lock);
-	/* Times are rounded, not durations, so the phases add up. */
+	/* Round the times, not the durations, so that the phases add up. */
 	t->phase_us[phase] +=
 		(now_ns - t->started_ns) / 1000 - (t->marked_ns - t->started_ns) / 1000;
 	t->marked_ns = now_ns;
@@ -127,7 +127,7 @@ static struct event *last_of(struct cop_telemetry *t, enum cop_telemetry_kind ki
 	return NULL;
 }
 
-/* False: the event does not fit. Called with the lock held. */
+/* Returns false if the event does not fit. Called with the lock held. */
 static bool keep_event(struct cop_telemetry *t, const struct event *e)
 {
 	const struct event *before = last_of(t, e->kind);
@@ -231,8 +231,8 @@ static void add_point(struct cop_telemetry *t, uint64_t now_ns, uint64_t used, u
 	cop_telemetry_series_add(&t->series, &p);
 }
 
-/* Whether fetches have begun to wait for the budget; *waits is the number of fetches that waited
- * since the last sample. Called with the lock held. */
+/* Whether fetches have just begun to wait for the cache budget. Sets *waits to the number that
+ * waited since the last sample. Called with the lock held. */
 static bool is_full_now(struct cop_telemetry *t, uint64_t waited, uint64_t *waits)
 {
 	bool before = t->waited;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "prof/telemetry/telemetry_testing.h"
 
-/* What a node has recorded, as a sum of this one node. */
+/* Returns a node's records as a sum of just that node. */
 static struct cop_telemetry_sum *sum_of(struct cop_telemetry *t, uint32_t job_nodes)
 {
 	struct cop_telemetry_sum *s = cop_telemetry_sum_new(job_nodes);
@@ -45,7 +45,7 @@ static void the_series_adds_up_however_long_the_job_lasts(void **state)
 			read += bytes;
 			most = COP_MAX(most, used);
 			cop_telemetry_look(t, &stats, used, 7);
-			/* Some looks come late. */
+			/* Some samples are late. */
 			pass_ms(cop_telemetry_pause_ms(t) + (bytes % 8 ? 1 : 300));
 		}
 		clock_ns = end_ns;
@@ -96,7 +96,7 @@ static void the_grid_is_that_of_the_job_not_of_the_node(void **state)
 	struct cop_stats stats = {0};
 
 	(void)state;
-	/* Rank 0 began half a second earlier. */
+	/* Rank 0 started half a second earlier. */
 	cop_telemetry_began(t, (int64_t)STARTED_NS - 500000000, 77);
 	cop_telemetry_look(t, &stats, 0, 0);
 	pass_ms(1000);

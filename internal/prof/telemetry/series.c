@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A series contains sums since the start, not differences, so points can be dropped without losing
- * counts: the count between any two points is a difference. At POINTS points, every second one is
- * dropped, and the sampling interval doubles. */
+/* A series contains sums since the start instead of increments, so dropping points loses no counts:
+ * the count between any two points is their difference. When there are POINTS points, every second
+ * one is dropped, and the sampling interval doubles. */
 #include "prof/telemetry/telemetry_priv.h"
 
 #define SECOND_US 1000000u
@@ -30,8 +30,8 @@ static void thin_series(struct series *s)
 	s->step_us *= 2;
 }
 
-/* Whether to replace the last point by this sample: it is replaced until it is a step away from the
- * previous one, because samples are never exactly on time. */
+/* Whether this sample replaces the last point. The last point is replaced until it is about one
+ * step after its predecessor, because samples are never exactly on time. */
 static bool moves_on(const struct series *s, uint64_t at_us)
 {
 	return s->n > 1 && at_us - s->point[s->n - 2].at_us < s->step_us - s->step_us / 8;
@@ -48,7 +48,7 @@ void cop_telemetry_series_add(struct series *s, const struct point *p)
 		thin_series(s);
 }
 
-/* ---- over the intervals of the job ---- */
+/* ---- distribution over the job's intervals ---- */
 
 unsigned cop_telemetry_level(int64_t us)
 {
@@ -59,7 +59,7 @@ unsigned cop_telemetry_level(int64_t us)
 	return level;
 }
 
-/* The counts at a time between two points, interpolated. */
+/* Interpolates the count at a time between two points. */
 static uint64_t counted_in(
 	const struct point *a, const struct point *b, unsigned metric, int64_t at_us)
 {
@@ -74,8 +74,8 @@ static uint64_t counted_in(
 	return from + COP_MIN(between, to - from);
 }
 
-/* Distributes the counts between two points over the intervals in between. The first interval
- * includes counts from before the start of the job, the last one those after its end. */
+/* Distributes the counts between two points over the intervals that they span. The first interval
+ * includes counts from before the start of the job, and the last one those after its end. */
 static void spread_over(const struct point *a, const struct point *b, int64_t began_us,
 	int64_t length_us, uint64_t (*rows)[METRICS], unsigned n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The distribution of a number over many nodes: a histogram with classes of equal width in each
- * power of two, as in HdrHistogram. Unlike a sample or a digest, it does not depend on the order of
- * merging. */
+ * power of two, as in HdrHistogram. Unlike a sample or a digest, it does not depend on the merge
+ * order. */
 #include "prof/telemetry/telemetry_priv.h"
 
 unsigned cop_telemetry_class(uint64_t value)
@@ -73,8 +73,8 @@ void cop_telemetry_spread_free(struct spread *s, size_t n)
 
 struct walk {
 	const struct spread *s;
-	unsigned class; /* class of the next node */
-	uint32_t left;  /* further nodes in this class */
+	unsigned class; /* the next node's class */
+	uint32_t left;  /* nodes left in this class */
 };
 
 static void skip_empty_classes(struct walk *w)
@@ -122,8 +122,7 @@ void cop_telemetry_spread_pair(struct spread *a, struct spread *b, uint32_t node
 			skip_nodes(&x, both);
 			skip_nodes(&y, both);
 		}
-		/* The lowest non-zero value; if some values are 0, any value of the lowest class.
-		 * */
+		/* The lowest non-zero value, or the midpoint of the lowest class. */
 		for (unsigned c = 1; !sum.least && c < SPREAD_CLASSES; c++)
 			sum.least = sum.count[c] ? COP_MIN(cop_telemetry_middle(c), sum.most) : 0;
 		free(a->count);
@@ -138,7 +137,7 @@ struct three cop_telemetry_spread_three(const struct spread *s, uint32_t nodes)
 	struct three t = {.min = lowest_value(s, nodes), .max = s->most};
 	struct walk w = from_lowest(s, nodes);
 
-	/* Of the two middle values, use the lower one. */
+	/* Use the lower of the two middle values. */
 	for (uint32_t before = (nodes - 1) / 2; before >= w.left && w.class < SPREAD_CLASSES;) {
 		before -= w.left;
 		skip_nodes(&w, w.left);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The telemetry of a subtree. The selection of rows for a large job does not depend on the shape of
- * the tree: the nodes with the highest values in the whole job also have the highest values in each
- * part of it. The same applies to events. */
+/* The telemetry of a subtree. Which rows a large job keeps does not depend on the shape of the
+ * tree: the nodes with the highest values in the whole job also have the highest values in every
+ * part of it. The same holds for events. */
 #include "base/base/grow.h"
 #include "prof/telemetry/telemetry_priv.h"
 
@@ -136,7 +136,7 @@ static int add_numbers(struct folded *f, const uint64_t *number, unsigned n)
 	return rc;
 }
 
-/* Without memory, the node counts as idle. */
+/* If memory runs out, the node counts as idle. */
 static void fold_series(struct cop_telemetry_sum *s, struct cop_telemetry_node *n)
 {
 	if (cop_telemetry_folded_open(&s->series, INTERVALS * METRICS) ||
@@ -218,7 +218,7 @@ static void fold_nodes_in(struct cop_telemetry_sum *s)
 
 	for (unsigned which = 0; c && chosen && which < 4; which++)
 		choose_series(s, which, c, chosen);
-	/* Without memory for the selection, no node is an outlier. */
+	/* If memory for the selection runs out, no node is an outlier. */
 	for (size_t i = 0; i < s->nodes; i++)
 		if (s->node[i].series && !(chosen && chosen[i]))
 			fold_series(s, &s->node[i]);
@@ -269,7 +269,7 @@ static void raise_level(struct cop_telemetry_sum *s, unsigned level)
 
 /* ---- events ---- */
 
-/* Nodes of the same class are all kept or all dropped. */
+/* Events of the same class have equal priority. */
 static unsigned class_of(enum cop_telemetry_kind kind)
 {
 	return kind <= COP_TELEMETRY_PEER_BACK       ? 0
@@ -345,7 +345,7 @@ bool cop_telemetry_sum_fits(const struct cop_telemetry_sum *a, const struct cop_
 	       nodes_with_numbers(a) + (b ? nodes_with_numbers(b) : 0) <= a->job_nodes;
 }
 
-/* Reserves memory for both before any change. */
+/* Reserves memory for both before changing anything. */
 static int reserve_both(struct cop_telemetry_sum *into, const struct cop_telemetry_sum *from)
 {
 	size_t nodes = into->nodes + from->nodes, events = into->events + from->events;
@@ -402,7 +402,7 @@ static void move_folded(struct folded *into, struct folded *from)
 		cop_log_error("no memory for the series of nodes=%u", from->nodes);
 }
 
-/* The caller frees from; its contents have moved. */
+/* Moves the contents of `from`, which the caller frees. */
 static int absorb_nodes(struct cop_telemetry_sum *into, struct cop_telemetry_sum *from)
 {
 	unsigned level = COP_MAX(into->level, from->level);
@@ -425,7 +425,7 @@ static int absorb_nodes(struct cop_telemetry_sum *into, struct cop_telemetry_sum
 	return 0;
 }
 
-/* The copy is encoded and decoded, as between nodes. */
+/* Copies `from` by encoding and decoding it, as between nodes. */
 int cop_telemetry_merge(struct cop_telemetry_sum *into, const struct cop_telemetry_sum *from)
 {
 	struct cop_telemetry_sum *copy = NULL;

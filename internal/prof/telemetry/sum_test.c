@@ -3,11 +3,11 @@
 
 #include <errno.h>
 
-/* More than a job keeps the sums of each node of. */
+/* More nodes than a job keeps sums for. */
 #define MANY (COP_TELEMETRY_ALL_NODES + 500u)
 #define FANOUT 8u
 
-/* The sum of a subtree of a tree of fan-out 8, encoded and decoded at every level. *most: the size
+/* The sum of a subtree in a tree of fan-out 8, encoded and decoded at every level. *most: the size
  * of the largest message. */
 static struct cop_telemetry_sum *subtree(
 	uint32_t nodes, uint32_t rank, unsigned intervals, size_t *most)
@@ -42,7 +42,7 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Whether a statistic over this many nodes follows from their numbers. */
+/* Checks a statistic against the numbers of this many nodes. */
 static void is_right(const struct three *t, unsigned what, uint32_t nodes)
 {
 	uint64_t *all = calloc(nodes, sizeof(*all)), median;
@@ -96,7 +96,7 @@ static void many_nodes_stay_within_the_bounds(void **state)
 	assert_int_equal(s->events + s->dropped, 12 * MANY);
 	for (size_t i = 0; i < s->events; i++)
 		assert_true(s->event[i].kind <= COP_TELEMETRY_PEER_BACK);
-	/* One number of one interval, as the file has it. */
+	/* One number of one interval, as in the file. */
 	assert_int_equal(cop_telemetry_spread_merge(&all, &s->series.cell[17 * METRICS + 3]), 0);
 	for (size_t i = 0; i < s->nodes; i++)
 		cop_telemetry_spread_add(&all, s->node[i].series[17][3]);
@@ -203,7 +203,7 @@ static void folded_nodes_are_made_coarser_too(void **state)
 	for (uint32_t r = 0; r < 100; r++) {
 		struct cop_telemetry_sum *one = a_node(5000, r, 4, 0);
 
-		/* All nodes are alike; then adding lowest to lowest is right. */
+		/* If all nodes are alike, adding the lowest to the lowest is right. */
 		for (unsigned i = 0; i < 4; i++)
 			one->node[0].series[i][0] = 1000 * (i + 1) + r;
 		assert_int_equal(cop_telemetry_merge(s, one), 0);

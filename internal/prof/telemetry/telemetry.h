@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* telemetry: the activity of a node over time, in bounded memory: a series of its counters, the
- * phases of its start, and notable events. The records of a subtree are merged on the way up the
- * tree, and the root writes three files; copper-formats(5) describes them and the omissions for
- * large jobs.
+/* telemetry: a node's activity over time, in bounded memory: a time series of its counters, the
+ * phases of its startup, and notable events. Each node merges the records of its subtree, and the
+ * root writes three files; copper-formats(5) describes them and what large jobs omit.
  *
- * It has no thread, and reads the host's clock only for the start of the job: the caller schedules
- * the samples. A sample costs some microseconds; an event costs one atomic addition once enough of
- * its kind are stored. The caller also transports the sums.
+ * It has no thread, and reads the wall clock only for the start time of the job. The caller
+ * schedules the samples and transports the sums. A sample costs a few microseconds; once enough
+ * events of a kind are stored, another one costs one atomic addition.
  *
- * A struct cop_telemetry has its own lock, under which nothing is called; NULL disables telemetry,
- * and is accepted everywhere. A struct cop_telemetry_sum is not thread-safe. */
+ * A struct cop_telemetry has its own lock, and makes no calls while holding it. Every function
+ * accepts NULL, which disables telemetry. A struct cop_telemetry_sum is not thread-safe. */
 #ifndef COP_PROF_TELEMETRY_H
 #define COP_PROF_TELEMETRY_H
 
@@ -19,20 +18,21 @@
 
 /* ---- bounds ---- */
 
-#define COP_TELEMETRY_INTERVALS 128u   /* per job of any duration */
-#define COP_TELEMETRY_ALL_SERIES 256u  /* all series are kept up to this many nodes */
-#define COP_TELEMETRY_ALL_NODES 4096u  /* all sums are kept up to this many nodes */
-#define COP_TELEMETRY_OUTLIERS 8u      /* nodes kept for each of four values: the highest */
-#define COP_TELEMETRY_EVENTS 64u       /* events per node */
+#define COP_TELEMETRY_INTERVALS 128u  /* per job, however long it runs */
+#define COP_TELEMETRY_ALL_SERIES 256u /* larger jobs drop some nodes' series */
+#define COP_TELEMETRY_ALL_NODES 4096u /* larger jobs drop some nodes' sums */
+#define COP_TELEMETRY_OUTLIERS 8u /* nodes kept with the highest value of each of four metrics */
+#define COP_TELEMETRY_EVENTS 64u  /* events per node */
 #define COP_TELEMETRY_EVENTS_KIND 12u  /* per node and kind */
 #define COP_TELEMETRY_EVENTS_JOB 1024u /* per job */
-#define COP_TELEMETRY_DETAIL 256u      /* bytes including the NUL; longer details are truncated */
-/* Maximum size of an encoded sum in bytes. About 1 MiB for 10,000 constantly busy nodes. */
+#define COP_TELEMETRY_DETAIL 256u      /* bytes, including the NUL; longer text is truncated */
+/* Maximum size of an encoded sum in bytes. Typically about 1 MiB for 10,000 nodes that are always
+ * busy. */
 #define COP_TELEMETRY_ENCODED_MAX (16u << 20)
 
 /* ---- contents ---- */
 
-/* The phases of the start, in order. */
+/* The phases of a node's startup, in order. */
 enum cop_telemetry_phase {
 	COP_TELEMETRY_PREPARE,
 	COP_TELEMETRY_SECRET,
@@ -45,7 +45,7 @@ enum cop_telemetry_phase {
 	COP_TELEMETRY_PHASES
 };
 
-/* In order of decreasing priority for a job's limited number of events. */
+/* Highest priority first: a job keeps a limited number of events. */
 enum cop_telemetry_kind {
 	COP_TELEMETRY_FAILOVER,
 	COP_TELEMETRY_PEER_DEAD,
@@ -61,7 +61,7 @@ enum cop_telemetry_kind {
 	COP_TELEMETRY_KINDS
 };
 
-/* Per node and interval: sums, except for the last two, which are maxima. */
+/* Per node and interval. The last two are maxima, the others sums. */
 enum cop_telemetry_metric {
 	COP_TELEMETRY_REQUESTS,
 	COP_TELEMETRY_READ_BYTES,
@@ -111,25 +111,25 @@ const char *cop_telemetry_kind_name(enum cop_telemetry_kind kind);
 
 struct cop_telemetry;
 
-/* started_ns: cop_now_ns at the start of the node. NULL: out of memory. */
+/* started_ns: cop_now_ns when the node started. Returns NULL if out of memory. */
 struct cop_telemetry *cop_telemetry_new(uint64_t started_ns);
 void cop_telemetry_free(struct cop_telemetry *t);
 
 /* Thread-safe functions: */
 
-/* A phase has ended: its duration is the time since the last call, or since the start. */
+/* Marks the end of a phase, which began at the previous call or at the start of the node. */
 void cop_telemetry_phase(struct cop_telemetry *t, enum cop_telemetry_phase phase);
 /* Sets the start time of the job: on this node's monotonic clock (negative if the host booted
- * later), and in ns since 1970. The default is the start of this node. */
+ * later), and in ns since 1970. Defaults to the start of this node. */
 void cop_telemetry_began(struct cop_telemetry *t, int64_t mono_ns, int64_t unix_ns);
-/* Records an event with the current time, unless it is identical to the last one of its kind. */
+/* Records an event at the current time, unless it is identical to the previous one of its kind. */
 void cop_telemetry_event(struct cop_telemetry *t, enum cop_telemetry_kind kind, const char *fmt,
 	...) COP_PRINTF(3, 4);
-/* Samples the counters. used_bytes and its limit are the cache's. Counters that were reset since
- * the last sample count from zero. */
+/* Takes a sample. used_bytes and limit_bytes describe the cache. Handles counters that were reset
+ * since the last sample. */
 void cop_telemetry_look(struct cop_telemetry *t, const struct cop_stats *stats, uint64_t used_bytes,
 	uint64_t limit_bytes);
-/* The sampling interval in ms: a second at first, longer in long jobs. */
+/* The sampling interval in ms: one second at first, longer as the job runs on. */
 unsigned cop_telemetry_pause_ms(struct cop_telemetry *t);
 
 /* ---- a subtree ---- */
@@ -140,8 +140,7 @@ struct cop_telemetry_node {
 	int64_t start_us, ready_us, stopped_us;
 	uint64_t phase_us[COP_TELEMETRY_PHASES];
 	uint64_t total[COP_TELEMETRY_TOTALS];
-	/* Rows of COP_TELEMETRY_METRICS numbers, one per interval; NULL: only the sums were kept.
-	 * */
+	/* One row per interval; NULL if only the sums were kept. */
 	unsigned intervals;
 	uint64_t (*series)[COP_TELEMETRY_METRICS];
 };
@@ -155,19 +154,20 @@ struct cop_telemetry_event {
 
 struct cop_telemetry_sum;
 
-/* An empty sum for a job of this many nodes, which determines how much is kept. NULL: out of
- * memory. */
+/* An empty sum for a job of this many nodes; the number determines how much detail is kept. NULL:
+ * out of memory. */
 struct cop_telemetry_sum *cop_telemetry_sum_new(uint32_t job_nodes);
 /* An empty sum for the same job. */
 struct cop_telemetry_sum *cop_telemetry_sum_like(const struct cop_telemetry_sum *s);
 void cop_telemetry_sum_free(struct cop_telemetry_sum *s); /* s may be NULL */
-/* Adds this node's records, at its end. t NULL: adds nothing. 0, or -ENOMEM with s unchanged. */
+/* Adds this node's records, at the end of its life. Adds nothing if t is NULL. 0, or -ENOMEM with s
+ * unchanged. */
 int cop_telemetry_sum_add(struct cop_telemetry_sum *s, struct cop_telemetry *t, uint32_t rank);
-/* Adds from, which is unchanged. 0; -ENOMEM; -EEXIST: both contain the same rank; -EINVAL: they
- * belong to different jobs, or together have more nodes than the job. On error, into is unchanged.
- * */
+/* Adds `from`, which stays unchanged. 0; -ENOMEM; -EEXIST: both contain the same rank; -EINVAL:
+ * they belong to different jobs, or have more nodes between them than the job. On error, `into` is
+ * unchanged. */
 int cop_telemetry_merge(struct cop_telemetry_sum *into, const struct cop_telemetry_sum *from);
-/* Call after the last node was added: drops the rows of nodes that are not outliers, and sorts the
+/* Call after adding the last node. Drops the rows of nodes that are not outliers, and sorts the
  * events. */
 void cop_telemetry_finish(struct cop_telemetry_sum *s);
 
@@ -177,8 +177,8 @@ uint32_t cop_telemetry_sum_nodes(const struct cop_telemetry_sum *s);
 int64_t cop_telemetry_sum_unix_ns(const struct cop_telemetry_sum *s);
 /* The length of an interval in seconds. */
 uint64_t cop_telemetry_sum_seconds(const struct cop_telemetry_sum *s);
-/* The i-th node with a row, by rank, and the i-th event, by time once the sum is finished; NULL
- * beyond the last. Owned by the sum. */
+/* The i-th node that has a row, in order of rank, and the i-th event, in order of time once the sum
+ * is finished. NULL past the end. Owned by the sum. */
 const struct cop_telemetry_node *cop_telemetry_sum_node(
 	const struct cop_telemetry_sum *s, size_t i);
 const struct cop_telemetry_event *cop_telemetry_sum_event(
@@ -190,7 +190,7 @@ uint64_t cop_telemetry_sum_dropped(const struct cop_telemetry_sum *s);
 
 /* Appends at most COP_TELEMETRY_ENCODED_MAX bytes. */
 void cop_telemetry_encode(const struct cop_telemetry_sum *s, struct cop_buf *out);
-/* Decodes untrusted bytes in the format of encode. -EBADMSG, -ENOMEM. */
+/* Decodes untrusted bytes in the format that cop_telemetry_encode writes. -EBADMSG, -ENOMEM. */
 int cop_telemetry_decode(const void *data, size_t len, struct cop_telemetry_sum **out);
 
 /* ---- the files ---- */
@@ -200,8 +200,8 @@ struct cop_telemetry_job {
 	const char *(*host)(void *ctx, uint32_t rank);
 	void *ctx;
 };
-/* Writes cluster_telemetry.csv, cluster_nodes.csv and cluster_events.csv from a finished sum, each
- * one atomically, into dir, which is created. 0, or -errno with a sentence. */
+/* Writes cluster_telemetry.csv, cluster_nodes.csv and cluster_events.csv from a finished sum into
+ * dir, creating it if needed. Each file is written atomically. 0, or -errno with a message. */
 int cop_telemetry_write(const struct cop_telemetry_sum *s, const struct cop_telemetry_job *job,
 	const char *dir, struct cop_err *err);
 

@@ -50,13 +50,13 @@ static inline void pass_ms(uint64_t ms)
 	clock_ns += ms * COP_NS_PER_MS;
 }
 
-/* The value reported by such a node, derived from its rank. */
+/* The value that a synthetic node reports, derived from its rank. */
 static inline uint64_t value_of_node(uint32_t rank, unsigned what)
 {
 	return cop_hash64(&rank, sizeof(rank), what) >> 40;
 }
 
-/* A sum of one node, from a job of this many nodes, that was active in each of these intervals. */
+/* A sum of one node, in a job of this many nodes, that was active in each of these intervals. */
 static inline struct cop_telemetry_sum *a_node(
 	uint32_t job_nodes, uint32_t rank, unsigned intervals, unsigned level)
 {

@@ -39,7 +39,7 @@ static bool is_time(unsigned metric)
 	return metric == COP_TELEMETRY_WAIT_US || metric == COP_TELEMETRY_CPU_US;
 }
 
-/* In the order of the file, not of the enum. */
+/* In file order, which differs from the enum's. */
 static const enum cop_telemetry_metric columns[] = {COP_TELEMETRY_REQUESTS,
 	COP_TELEMETRY_READ_BYTES, COP_TELEMETRY_WAIT_US, COP_TELEMETRY_PARENT_BYTES,
 	COP_TELEMETRY_ORIGIN_OPERATIONS, COP_TELEMETRY_ORIGIN_BYTES, COP_TELEMETRY_SENT_BYTES,
@@ -52,7 +52,8 @@ static void put_interval(struct cop_buf *out, const struct cop_telemetry_sum *s,
 		cop_telemetry_sum_seconds(s));
 }
 
-/* Sums since the start are rounded to milliseconds, not intervals, so the intervals add up. */
+/* Round the sums since the start to milliseconds, not the intervals, so that the intervals add
+ * up. */
 static void put_rows(struct cop_buf *out, const struct cop_telemetry_sum *s,
 	const struct cop_telemetry_job *job, const struct cop_telemetry_node *n)
 {
@@ -74,7 +75,7 @@ static void put_rows(struct cop_buf *out, const struct cop_telemetry_sum *s,
 	}
 }
 
-/* A statistic over all nodes: folded ones and those with a series. */
+/* Statistics over all nodes: folded ones and those with a series. */
 static int of_all(const struct cop_telemetry_sum *s, unsigned cell, struct three *out)
 {
 	struct spread *all = calloc(1, sizeof(*all));
@@ -136,7 +137,7 @@ static int write_series(
 
 /* ---- cluster_nodes.csv ---- */
 
-/* The columns after the phases, in file order. us: written in ms. */
+/* The columns after the phases, in file order. us: converted to ms. */
 static const struct {
 	const char *name;
 	enum cop_telemetry_total total;
@@ -163,7 +164,7 @@ static const struct {
 	{"from_pack_bytes", COP_TELEMETRY_ALL_FROM_PACK_BYTES, false},
 	{"from_storage_bytes", COP_TELEMETRY_ALL_FROM_STORAGE_BYTES, false}};
 _Static_assert(COP_ARRAY_SIZE(totals) == COP_TELEMETRY_TOTALS, "each total has a column");
-/* Columns added in later versions follow the times. */
+/* Columns that later versions added come after the times. */
 #define TOTALS_FIRST 14u
 
 static void put_head(struct cop_buf *out)
@@ -188,7 +189,7 @@ static void put_totals(struct cop_buf *out, const uint64_t *total, size_t from, 
 	}
 }
 
-/* The numbers of a node or a statistic, starting with ready_s; start_us is signed. */
+/* Writes the numbers of a node or a statistic, starting with ready_s. */
 static void put_numbers(
 	struct cop_buf *out, const uint64_t number[NUMBERS], int64_t start_us, int64_t ready_us)
 {

@@ -132,7 +132,7 @@ static void a_large_job_has_statistics_and_outliers(void **state)
 	assert_int_equal(lines_with(text, "median,,"), 3);
 	assert_int_equal(lines_with(text, "min,,2,1,0,"), 1);
 	assert_int_equal(lines_with(text, "max,,2,1,499,"), 1);
-	/* 249 lies in the class that begins at 240. */
+	/* 249 is in the class that begins at 240. */
 	assert_int_equal(lines_with(text, "median,,2,1,248,"), 1);
 	assert_int_equal(lines_with(text, ""), 1 + 9 + 3 * s->nodes);
 	free(text);

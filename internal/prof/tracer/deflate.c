@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A member is compressed by a single call: only then is zlib's size bound valid, which guarantees
- * the file limit. Near the limit members become small: each is at most as long as the remaining
- * space would hold uncompressed. */
+/* Each member is compressed with a single call, because only then does zlib's size bound hold,
+ * which enforces the file limit. Near the limit, members get small: each is at most as long as
+ * would fit uncompressed into the remaining space. */
 #include <zlib.h>
 
 #include "deflate.h"
@@ -70,7 +70,7 @@ static int write_whole(int fd, const unsigned char *data, size_t len, size_t *do
 	return 0;
 }
 
-/* Removes an incomplete member, so the file remains readable to its end. */
+/* Removes an incomplete member, so that the file stays readable to its end. */
 static void cut_member(int fd, size_t part)
 {
 	off_t at = lseek(fd, 0, SEEK_CUR);

@@ -30,8 +30,8 @@ static int temp(void)
 #define IN_MAX (4U << 20)
 #define OUT_MAX (8U << 20)
 
-/* Reads the file with zlib's own reader; *members is the number of members that begin in it. The
- * content is that of the last call. */
+/* Reads the file with zlib; sets *members to the number of members that begin in it. The result is
+ * valid until the next call. */
 static char *content(int fd, size_t *len, unsigned *members)
 {
 	static char *out;
@@ -103,8 +103,8 @@ static void a_line_longer_than_a_member_is_refused(void **state)
 	close(fd);
 }
 
-/* Writes bytes that compress and bytes that do not: the file never passes the limit, and comes near
- * it. */
+/* Writes bytes that compress and bytes that do not: the file comes near the limit, but never
+ * exceeds it. */
 static void the_limit_holds(void **state)
 {
 	for (unsigned kind = 0; kind < 2; kind++) {
@@ -138,7 +138,7 @@ static void the_limit_holds(void **state)
 	}
 }
 
-/* The process's file size limit stands in for a full disk. What was written before stays whole. */
+/* The process's file size limit stands in for a full disk. Earlier members stay intact. */
 static void after_a_failed_write_the_file_ends_with_a_whole_member(void **state)
 {
 	struct rlimit old, low = {.rlim_cur = 20000};

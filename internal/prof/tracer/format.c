@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines in the format of DFTracer 1.x (copper-formats(5)): files and hosts are 64-bit hashes, each
- * named once by a line of its own. Lines are formatted by hand, because formatting is most of the
- * cost of tracing. */
+/* Formats lines as DFTracer 1.x does (copper-formats(5)): files and hosts are 64-bit hashes, and a
+ * separate line names each once. The code avoids printf, because formatting is most of the cost of
+ * tracing. */
 #include "base/base/json.h"
 #include "prof/tracer/tracer_priv.h"
 
-#define LINE_BYTES 1024 /* sufficient: all names and keys are short constants of this program */
+#define LINE_BYTES 1024 /* enough: all names and keys are short constants in this program */
 #define NAMES_MOST ((size_t)1 << 19) /* 8 MiB */
 
-/* Readers store the hash as a signed number. */
+/* Keep it positive, because readers store the hash as a signed number. */
 static uint64_t hash_of(const char *text, size_t len, uint64_t seed)
 {
 	return cop_hash64(text, len, seed) & INT64_MAX;
@@ -92,7 +92,7 @@ static char *put_head(const struct format *f, char *p, uint64_t id, const char *
 	return put_u64(put_text(p, ",\"tid\":"), tid);
 }
 
-/* Microseconds, rounded down: nested spans remain nested in the file. */
+/* Rounds down to microseconds, so that nested spans stay nested in the file. */
 static uint64_t stamp(const struct format *f, uint64_t now_ns)
 {
 	return (uint64_t)(((int64_t)now_ns + f->base_ns) / 1000);
@@ -107,7 +107,7 @@ static char *put_arg(char *p, const struct record *r, unsigned i)
 	return put_text(put_text(put_text(p, "\""), r->arg[i].text), "\"");
 }
 
-/* Writes the arguments starting at index first; after: the object already has a member. */
+/* Writes the arguments from index first on. after: the JSON object already has a member. */
 static char *put_args(char *p, const struct record *r, unsigned first, bool after)
 {
 	for (unsigned i = first; i < r->args; i++) {
@@ -126,7 +126,7 @@ static void add_line(struct cop_buf *out, const char *line, const char *end)
 
 /* ---- names and metadata ---- */
 
-/* Replaces characters that would end a string for some readers of this format. */
+/* Replaces characters that some readers of this format take for the end of a string. */
 static void spare_readers(char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
@@ -136,7 +136,7 @@ static void spare_readers(char *text, size_t len)
 			text[i] = ' ';
 }
 
-/* value NULL: the line has no value. */
+/* value: NULL if the line has none. */
 static void meta(struct format *f, const char *name, uint32_t tid, const char *text,
 	const uint64_t *value, struct cop_buf *out)
 {
@@ -230,7 +230,7 @@ static void clock_line(struct format *f, const struct record *r, struct cop_buf 
 	add_line(out, line, put_args(p, r, 0, true));
 }
 
-/* The first argument is the id shared by both ends. */
+/* The first argument is the id that both ends share. */
 static void flow_line(struct format *f, const struct record *r, struct cop_buf *out)
 {
 	uint64_t id = r->args ? (uint64_t)r->arg[0].value : 0;
@@ -242,7 +242,7 @@ static void flow_line(struct format *f, const struct record *r, struct cop_buf *
 	add_line(out, line, put_args(p, r, 1, true));
 }
 
-/* Each argument becomes a line in a chart, so there are no other arguments. */
+/* Viewers draw each argument as a line in a chart, so write no others. */
 static void counter_line(struct format *f, const struct record *r, struct cop_buf *out)
 {
 	char line[LINE_BYTES], *p = put_head(f, line, f->id++, r->name, "copper", r->tid);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One ring per thread. head and tail only grow; their remainder is the offset in the data. The
- * producer publishes a record by storing head; the writer frees space by storing tail. Records are
- * contiguous: the end of the data is skipped if a record does not fit.
+/* One ring per thread. head and tail only grow; modulo the ring size, they are offsets into the
+ * data. The producer publishes a record by storing head, and the writer frees space by storing
+ * tail. Records are contiguous: if one does not fit before the end of the data, the end is skipped.
  *
- * A thread gets a ring with its first event, preferably that of a thread that has ended. The ring
- * may still contain events of that thread, so each record contains its thread number. */
+ * A thread gets a ring at its first event, preferably one that an exited thread left behind. That
+ * ring may still contain the old thread's events, so each record has a thread number. */
 #include <assert.h>
 #include <sys/eventfd.h>
 
@@ -106,7 +106,7 @@ static struct ring *ring_of_thread(struct rings *r)
 	return ring;
 }
 
-/* Finds contiguous space for a record, at *at; false if there is none. */
+/* Finds contiguous space for a record and sets *at; returns false if there is none. */
 static bool find_room(struct ring *ring, uint64_t head, size_t size, uint64_t *at)
 {
 	size_t left = COP_TRACER_RING_BYTES - head % COP_TRACER_RING_BYTES;
@@ -171,8 +171,8 @@ static void put_in(
 	to->size = (uint32_t)size;
 	fill_record(to, kind, e, path);
 	atomic_store_explicit(&ring->head, at + size, memory_order_release);
-	/* The writer may have read this record already, but this thread cannot detect that, so it
-	 * always wakes the writer. */
+	/* The writer may have read this record already, but this thread cannot tell, so always wake
+	 * it. */
 	if ((head % HALF) + (at + size - head) >= HALF)
 		(void)!write(r->wake_fd, &one, sizeof(one));
 }
@@ -200,7 +200,7 @@ static void drain_one(struct ring *ring, void (*fn)(void *arg, const struct reco
 		if (r->kind != KIND_SKIP)
 			fn(arg, r);
 		tail += r->size;
-		/* Space is freed record by record, for early reuse by a busy thread. */
+		/* Free space after each record, so that a busy thread can reuse it early. */
 		atomic_store_explicit(&ring->tail, tail, memory_order_release);
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The file and its writer. The writer wakes when a ring is half full, and once a second to end a
- * member: the file of a killed node lacks about its last second. */
+ * member, so that the file of a killed node lacks only about the last second. */
 #include <fcntl.h>
 #include <poll.h>
 
@@ -16,14 +16,14 @@ struct cop_tracer {
 	_Atomic bool stopping;
 	pthread_t writer;
 	pthread_mutex_t lock;
-	struct cop_tracer_hooks hooks; /* under the lock, also while they are called */
-	bool ended, left; /* under the lock; left: the writer frees everything when it ends */
-	/* used by the writer */
+	struct cop_tracer_hooks hooks; /* guarded by lock, which is held during the calls */
+	bool ended, left; /* guarded by lock; left: the writer frees everything when it ends */
+	/* used only by the writer */
 	struct format format;
 	struct cop_deflate *file;
 	int fd;
 	char *path;
-	uint64_t limit, left_out; /* events dropped because of the limit */
+	uint64_t limit, left_out; /* left_out: events dropped at the limit */
 	uint64_t said_lost;
 	bool full;
 	struct cop_buf lines;
@@ -63,7 +63,7 @@ static void give_up(struct cop_tracer *t, int rc)
 		strerror(-rc));
 }
 
-/* Writes t->lines; false if they exceed the limit, or the file has failed. */
+/* Writes t->lines. Returns false if they exceed the limit, or if the file has failed. */
 static bool put_lines(struct cop_tracer *t)
 {
 	int rc = t->lines.failed ? -ENOMEM : cop_deflate_add(t->file, t->lines.data, t->lines.len);
@@ -177,7 +177,7 @@ static void end_writer(struct cop_tracer *t)
 		free_all(t);
 }
 
-/* Only this thread accesses the file, so a hung file system does not block other threads. */
+/* Only this thread accesses the file, so that a hung file system blocks no other thread. */
 static void *run_writer(void *arg)
 {
 	struct cop_tracer *t = arg;
@@ -199,8 +199,8 @@ static void *run_writer(void *arg)
 
 /* ---- start and stop ---- */
 
-/* Creates a new file, with the read permissions of a report. An existing file with this name
- * belongs to a process with the same pid, and is kept. */
+/* Creates a new file, with the permissions of a report. An existing file with this name belongs to
+ * another process with the same pid, and is kept. */
 static int create_file(
 	struct cop_tracer *t, const struct cop_tracer_conf *conf, struct cop_err *err)
 {
@@ -272,8 +272,8 @@ int cop_tracer_start(
 	return 0;
 }
 
-/* The writer hangs in the job directory's file system: it keeps its memory and calls no more hooks.
- * Returns whether it has ended in the meantime. */
+/* Abandons a writer that hangs in the job directory's file system: it keeps its memory, and calls
+ * no more hooks. Returns whether it has ended in the meantime. */
 static bool leave(struct cop_tracer *t)
 {
 	bool ended;

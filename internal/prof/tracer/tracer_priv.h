@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ring.c transports events to the writer; format.c formats an event as a line; tracer.c owns the
- * file and the writer thread. Everything but the rings belongs to that thread alone, and there is
- * no lock. */
+/* ring.c passes events to the writer, format.c formats an event as a line, and tracer.c owns the
+ * file and the writer thread. That thread alone uses everything but the rings, without a lock. */
 #ifndef COP_PROF_TRACER_PRIV_H
 #define COP_PROF_TRACER_PRIV_H
 
@@ -33,7 +32,7 @@ struct packed_arg {
 /* A record in a ring; the path follows the arguments. */
 struct record {
 	uint32_t size;                    /* of the record in the ring, a multiple of 8 */
-	uint8_t kind, phase, args, texts; /* texts: one bit per argument that is a text */
+	uint8_t kind, phase, args, texts; /* texts: one bit per text argument */
 	uint32_t tid;
 	uint16_t path_len;
 	bool has_path;
@@ -42,11 +41,11 @@ struct record {
 	struct packed_arg arg[];
 };
 
-/* One producer at a time, the thread that owns the ring, and one consumer, the writer. */
+/* Single producer, the thread that owns the ring; single consumer, the writer. */
 struct ring {
 	_Atomic bool taken;                         /* owned by a live thread */
 	_Alignas(CACHE_LINE) _Atomic uint64_t head; /* bytes written; stored by the producer */
-	uint64_t seen_tail;                         /* the producer's last copy of tail */
+	uint64_t seen_tail;                         /* the producer's latest copy of tail */
 	_Atomic uint64_t lost;
 	_Alignas(CACHE_LINE) _Atomic uint64_t tail; /* bytes read; stored by the writer */
 	_Alignas(8) unsigned char data[COP_TRACER_RING_BYTES];
@@ -64,10 +63,10 @@ int cop_tracer_rings_init(struct rings *r);
 void cop_tracer_rings_fini(struct rings *r);
 /* Any thread. */
 void cop_tracer_put(struct rings *r, enum kind kind, const struct cop_tracer_event *e);
-/* For the writer: calls fn for the events of each ring that are present when its turn comes. */
+/* Writer only. Goes through the rings, and calls fn for the events that it finds in each. */
 void cop_tracer_drain(
 	struct rings *r, void (*fn)(void *arg, const struct record *record), void *arg);
-/* Number of events lost so far because of full rings. */
+/* Number of events lost so far to full rings. */
 uint64_t cop_tracer_lost(const struct rings *r);
 
 /* ---- format.c ---- */
@@ -77,10 +76,10 @@ struct format {
 	uint64_t host_hash, source_hash;
 	char *source, *host;
 	size_t source_len;
-	int64_t base_ns; /* real time minus monotonic time */
+	int64_t base_ns; /* real-time clock minus monotonic clock */
 	int pid;
 	struct cop_seen names; /* names already in the file */
-	struct cop_buf path;   /* the path being named */
+	struct cop_buf path;   /* the path being written */
 };
 
 int cop_tracer_format_init(struct format *f, const struct cop_tracer_conf *conf);

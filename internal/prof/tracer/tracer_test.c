@@ -70,8 +70,8 @@ static char *file_name(void)
 	return path;
 }
 
-/* The text of the file as zlib reads it, up to the last whole line. *longest: the longest
- * member. */
+/* The text of the file as zlib reads it, up to the last complete line. *longest: the size of the
+ * longest member. */
 static char *text_of(size_t *longest)
 {
 	FILE *f = fopen(file_name(), "r");
@@ -239,7 +239,7 @@ static void a_trace_begins_and_ends_as_its_form_wants(void **state)
 	free(text);
 }
 
-/* Hold the writer in its hook, so that it takes nothing out of the rings. */
+/* Hold the writer in its hook, so that it does not drain the rings. */
 static sem_t held, go_on;
 
 static void hold(void *ctx)
@@ -345,8 +345,8 @@ static void the_limit_holds_and_what_is_left_out_is_said(void **state)
 	free(text);
 }
 
-/* Two threads report and end, and others take over their rings: no loss goes unreported, and no
- * member is too long. */
+/* Two threads report events and exit, and others take over their rings. Every loss is reported, and
+ * no member is too long. */
 #define EVENTS 5000
 
 static void *report(void *arg)
@@ -382,13 +382,13 @@ static void threads_report_at_the_same_time(void **state)
 	for (at = text; (at = strstr(at, "\"name\":\"ring\",\"value\":")); at++)
 		sscanf(at, "\"name\":\"ring\",\"value\":%lu", &lost);
 	assert_true(there + lost >= 6 * EVENTS);
-	assert_true(there + lost <= 6 * EVENTS + 6); /* names of threads may be among the lost */
+	assert_true(there + lost <= 6 * EVENTS + 6); /* lost records may be thread names */
 	assert_true(longest <= COP_MIB);
 	assert_int_equal(count(text, "\"name\":\"/soft/lib/7\""), 1);
 	free(text);
 }
 
-/* Stands for a node that was killed: the file is read while the tracer lives, and cut anywhere. */
+/* Stands in for a killed node: reads the file while the tracer is running, and cuts it anywhere. */
 static void what_is_there_of_a_killed_node_can_be_read(void **state)
 {
 	struct cop_tracer_conf conf = conf_of();
@@ -441,8 +441,7 @@ static void a_disk_that_is_full_ends_the_trace_and_nothing_else(void **state)
 	free(text);
 }
 
-/* Puts a full pipe, into which each write hangs, in the place of the file. Returns its other end.
- */
+/* Replaces the file with a full pipe, where every write blocks. Returns its other end. */
 static int hang_file(void)
 {
 	char link[32], to[160], page[4096] = "";
@@ -499,12 +498,12 @@ static void a_job_directory_that_hangs_delays_the_end_by_seconds_only(void **sta
 	t = start(&conf);
 	pipe_end = hang_file();
 	read_event(t, "lib/a.so", 1);
-	alarm(60); /* a stop that waits for the write ends with the test */
+	alarm(60); /* if the stop waits for the write, the test fails */
 	cop_tracer_stop(t);
 	alarm(0);
 	assert_true(threads() > before);
 	seen = calls;
-	close(pipe_end); /* the write fails now, and the thread ends */
+	close(pipe_end); /* now the write fails, and the thread exits */
 	while (threads() > before)
 		nanosleep(&nap, NULL);
 	assert_int_equal(calls, seen);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Creates a job's manifest from its ranks' first-touch files. Memory grows with distinct paths, not
- * with ranks. */
+/* Writes a job's manifest from its ranks' first-touch files. Memory use grows with the number of
+ * distinct paths, not of ranks. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -16,7 +16,7 @@ struct making {
 	struct cop_observed_faults faults;
 	struct cop_csv csv;
 	int fd;
-	uint64_t left; /* remaining bytes of the file's size at open */
+	uint64_t left; /* bytes left of the file's size when it was opened */
 	int source_fd;
 	struct cop_buf text;
 };
@@ -87,7 +87,7 @@ static int read_ranks(struct making *m, struct cop_err *err)
 
 /* ---- the manifest ---- */
 
-/* Fills in the current size and time; false if the file no longer exists. */
+/* Sets the current size and mtime; false if the file no longer exists. */
 static bool stat_item(struct making *m, struct cop_manifest_item *item)
 {
 	struct stat st;

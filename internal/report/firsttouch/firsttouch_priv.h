@@ -9,13 +9,13 @@
 /* The paths touched by any rank. */
 struct first_touch {
 	struct cop_manifest_set *set;
-	char *source; /* from the first rank that has it, without a trailing slash; the caller frees
-			 it */
+	char *source; /* taken from the first rank that has one, without a trailing slash; freed by
+			 the caller */
 	size_t source_len;
 };
 
-/* Adds a rank's file from csv's input. 0, -ENOMEM, or another error with a reason in why; the rows
- * before the error have been added. */
+/* Adds the paths of a rank's file, read through csv. Returns 0, -ENOMEM, or another error with the
+ * reason in why; rows before the error have been added. */
 int cop_firsttouch_read(struct first_touch *f, struct cop_csv *csv, struct cop_buf *why);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One rank's profiling_first_touch.csv. Ranks do not share a clock, so the order is by the number
- * of things the rank had touched before, minimum over ranks. */
+/* Reads one rank's profiling_first_touch.csv. Ranks do not share a clock, so paths are ordered by
+ * how many others a rank had touched before them: the minimum over all ranks. */
 #include "report/firsttouch/firsttouch_priv.h"
 
 #define FIELDS 4
@@ -28,7 +28,7 @@ static int set_source(struct first_touch *f, const char *path, size_t len, struc
 		       : set_why(why, "it names another source than the ranks before it");
 }
 
-/* The path relative to the source; false if it is not below it. */
+/* Makes the path relative to the source; false if it is not below the source. */
 static bool relative_to_root(
 	const struct first_touch *f, const char *path, size_t len, struct cop_manifest_item *item)
 {
@@ -43,7 +43,7 @@ static bool relative_to_root(
 	return cop_manifest_path_ok(item->path, item->len);
 }
 
-/* Digits only: unlike sscanf, rejects signs and numbers above 64 bits. */
+/* Accepts digits only: unlike sscanf, rejects signs and numbers above 64 bits. */
 static bool parse_number(const char **text, uint64_t *out)
 {
 	char digits[21];
@@ -57,7 +57,7 @@ static bool parse_number(const char **text, uint64_t *out)
 	return cop_parse_u64(digits, out) == 0;
 }
 
-/* "0-4096;8192-12288" */
+/* Parses ranges such as "0-4096;8192-12288". */
 static bool parse_ranges(const char *text, struct cop_manifest_item *item)
 {
 	while (*text) {
@@ -103,7 +103,7 @@ static int add_row(
 	else if (strcmp(table, "data") == 0)
 		item.kind = COP_MANIFEST_FILE;
 	else if (strcmp(table, "metadata") != 0)
-		return 0; /* an item from a later version */
+		return 0; /* skip an item from a later version */
 	if (!parse_ranges(r->field[3].text, &item))
 		return set_why(why, "a byte range is malformed");
 	/* The source itself is never looked up. */
@@ -114,7 +114,7 @@ static int add_row(
 	return rc ? rc : cop_manifest_set_add(f->set, &item, 2 * row + 1);
 }
 
-/* Errors other than -ENOMEM have a reason in why. Rows before a bad line are used. */
+/* Errors other than -ENOMEM have a reason in why. The rows before a bad line are used. */
 int cop_firsttouch_read(struct first_touch *f, struct cop_csv *csv, struct cop_buf *why)
 {
 	static const char *const columns[FIELDS] = {"order", "table", "path", "ranges"};

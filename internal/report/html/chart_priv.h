@@ -10,23 +10,22 @@
 #define CHART_BYTE 6.7 /* width of one byte of a name */
 #define CHART_LEVELS 8
 
-/* Opens a figure with a title and an image of this size, which can be scrolled with the
- * keyboard. */
+/* Opens a figure with a title and an image of this size that scrolls with the keyboard. */
 void cop_chart_open(struct cop_buf *out, const char *title, double width, double height);
 /* Closes the image. */
 void cop_chart_close_image(struct cop_buf *out);
-/* Open and close the part with the numbers, and close the figure. */
+/* Open and close the table of numbers, and close the figure. */
 void cop_chart_open_numbers(struct cop_buf *out);
 void cop_chart_close_numbers(struct cop_buf *out);
 void cop_chart_close(struct cop_buf *out);
 
-/* A text in the drawing; class is trusted. */
+/* Draws text in the image; class is trusted. */
 void cop_chart_label(struct cop_buf *out, const char *class, double x, double y, const char *text);
-/* A row name, right-aligned and truncated to this width. */
+/* Draws a row name, right-aligned and truncated to the width `left`. */
 void cop_chart_row_name(struct cop_buf *out, double left, double y, const char *name);
-/* Seconds along the bottom. */
+/* Draws a time axis in seconds along the bottom. */
 void cop_chart_time_axis(struct cop_buf *out, double left, double width, double y, double seconds);
-/* A legend entry, in a paragraph of class keys. */
+/* Adds a legend entry; the caller opens the paragraph of class keys. */
 void cop_chart_key(struct cop_buf *out, const char *class, const char *name);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Draws subtrees side by side. Nodes without space, below a drawn one, become a number. Levels that
- * fit completely are drawn first, then important nodes with their ancestors, then whatever fits.
- * Parents are untrusted: nodes in a cycle are never reached. */
+/* Draws subtrees side by side. Nodes that do not fit are shown as a number at the drawn node above
+ * them. Levels that fit completely are drawn first, then important nodes with their ancestors, then
+ * whatever still fits. Parents are untrusted: nodes in a cycle are never reached. */
 #include <math.h>
 
 #include "report/html/chart_priv.h"
 
-#define WIDEST 1280.0 /* wider charts would be scaled down until unreadable */
+#define WIDEST 1280.0 /* wider charts would be scaled down until they are unreadable */
 #define LABEL_BYTE 7.5
 #define LEVEL 78.0 /* distance between levels */
 #define TOP 20.0
@@ -15,8 +15,8 @@
 
 struct layout {
 	const struct cop_chart_tree *t;
-	int32_t *first, *next, *order; /* children; all reachable nodes, by level */
-	unsigned *below, *kids;        /* descendants; drawn children */
+	int32_t *first, *next, *order; /* lists of children; all reachable nodes, level by level */
+	unsigned *below, *kids;        /* numbers of descendants and of drawn children */
 	double *x;                     /* NAN: not drawn; -1: drawn but not placed */
 	unsigned *depth;               /* DEEPEST for unreachable nodes */
 	unsigned reached, drawn, leaves, levels;
@@ -86,7 +86,7 @@ static bool is_drawn(const struct layout *l, int32_t i)
 	return !isnan(l->x[i]);
 }
 
-/* Draws a node and its ancestors, if there is room for another leaf or none is added. */
+/* Draws a node and its ancestors if there is room for one more leaf, or if this adds none. */
 static void add_with_ancestors(struct layout *l, int32_t i)
 {
 	int32_t top = i, above;

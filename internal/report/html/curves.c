@@ -34,8 +34,8 @@ static bool add_curve(
 	return true;
 }
 
-/* This run and the requested ones, or else the previous run. Returns the number of runs with the
- * metric. */
+/* Collects the curves of this run and of the requested ones or, if there are none, the previous
+ * run. Returns the number of runs that have the metric. */
 static unsigned find_curves(
 	const struct cop_page *p, const char *key, struct curve curve[COP_CHART_LINES])
 {
@@ -50,7 +50,7 @@ static unsigned find_curves(
 	return n;
 }
 
-/* The last value up to each column, between the first and the last point. */
+/* Fills each column between the first and the last point with the last value up to it. */
 static void sample(struct curve *c, unsigned cols, double steps_of_col)
 {
 	const struct cop_runrec_series *s = c->series;

@@ -5,14 +5,14 @@
 #define KINDS 16
 #define LAGGING 8
 
-/* Events common to all nodes have the lowest priority. */
+/* Events that every node has are the least interesting. */
 static bool is_usual(const char *event)
 {
 	return strcmp(event, "ready") == 0 || strcmp(event, "stop") == 0 ||
 	       strncmp(event, "prefetch_", 9) == 0;
 }
 
-/* The table has the event names of files and other programs. */
+/* Translates an event's name; the table contains the names used in files and by other programs. */
 static const char *in_words(const char *event)
 {
 	static const char *const words[][2] = {{"failover", "another node above was asked"},
@@ -66,7 +66,7 @@ struct lagging {
 	unsigned times;
 };
 
-/* The lagging machines, named before " was silent" in the details of events. */
+/* Finds the lagging machines, whose names precede " was silent" in the details of events. */
 static unsigned find_lagging(const struct cop_jobdata *j, struct lagging found[LAGGING])
 {
 	unsigned n = 0, at;

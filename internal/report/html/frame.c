@@ -46,8 +46,8 @@ void cop_chart_label(struct cop_buf *out, const char *class, double x, double y,
 	cop_buf_str(out, "</text>\n");
 }
 
-/* Truncates long names at the start, at a character boundary, because the ends distinguish hosts
- * and paths. */
+/* Truncates a long name at its start, at a character boundary, because hosts and paths differ at
+ * the end. */
 void cop_chart_row_name(struct cop_buf *out, double left, double y, const char *name)
 {
 	size_t len = strlen(name), room = (size_t)(left / CHART_BYTE) - 1;
@@ -61,7 +61,7 @@ void cop_chart_row_name(struct cop_buf *out, double left, double y, const char *
 	cop_buf_str(out, "</text>\n");
 }
 
-/* Round steps on a clock. */
+/* Chooses a step that is round on a clock. */
 static double step_of(double seconds)
 {
 	static const double steps[] = {0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900,

@@ -55,7 +55,7 @@ static const char *job_name(const struct cop_page *p)
 	return slash && slash[1] ? slash + 1 : p->job->dir;
 }
 
-/* Prefixes a bare job number, which is not a descriptive title. */
+/* Puts a prefix before a bare job number, which says little as a title. */
 static void write_name(const struct cop_page *p, struct cop_buf *out)
 {
 	const char *name = job_name(p);

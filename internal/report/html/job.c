@@ -186,7 +186,7 @@ static void facts(struct cop_buf *out, const struct cop_page *p)
 	cop_buf_str(out, "</dl>\n");
 }
 
-/* Names the files the numbers come from. */
+/* Says which files the numbers come from. */
 static void origin(struct cop_buf *out, const struct cop_jobdata *j)
 {
 	char n[COP_HTML_NUMBER], when[64] = "";

@@ -7,13 +7,13 @@
 
 #include "base/base/base.h"
 
-/* For element content and double-quoted attribute values. */
+/* Escape text for element content and double-quoted attribute values. */
 void cop_html_bytes(struct cop_buf *out, const char *text, size_t len);
 void cop_html_text(struct cop_buf *out, const char *text);
-/* Formats, then escapes. */
+/* Formats the text, then escapes it. */
 void cop_html_printf(struct cop_buf *out, const char *fmt, ...) COP_PRINTF(2, 3);
 
-/* ---- numbers; out has 32 bytes and is returned; NAN is "-" ---- */
+/* ---- numbers: out has 32 bytes and is returned; NAN is printed as "-" ---- */
 
 #define COP_HTML_NUMBER 32
 char *cop_html_count(double n, char out[COP_HTML_NUMBER]); /* 1,234,567 */
@@ -28,7 +28,8 @@ struct cop_html_col {
 	const char *heading; /* trusted text */
 	bool number;
 };
-/* Escapes caption. The caller writes complete rows, with one cell per column. */
+/* Opens a table and escapes its caption. The caller writes complete rows, with one cell per
+ * column. */
 void cop_html_table(
 	struct cop_buf *out, const char *caption, const struct cop_html_col *col, unsigned cols);
 void cop_html_row(struct cop_buf *out);

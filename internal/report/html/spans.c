@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Spans recorded by programs, below Copper's start and stop and the reads through it. A nested span
- * is drawn below its parent. */
+/* Draws the spans that programs recorded, below Copper's start and stop and the reads through
+ * Copper. A nested span is drawn below its parent. */
 #include <math.h>
 
 #include "report/html/html_priv.h"
@@ -14,7 +14,7 @@ struct spans_span {
 };
 struct spans_chart {
 	const char *title;
-	double seconds; /* length of the axis, above 0; every span begins on it */
+	double seconds; /* length of the axis, above 0; every span begins within it */
 	unsigned rows;
 	const char *const *name; /* one per row, may be "" */
 	const struct spans_span *span;
@@ -24,7 +24,7 @@ struct spans_chart {
 	unsigned keys;
 };
 
-/* Spans along a common axis of time, each row with its name. */
+/* Draws spans along a common time axis, with a name for each row. */
 
 #define ROW 18.0
 #define LEAST 1.0 /* minimum width of a span */
@@ -88,7 +88,7 @@ struct drawing {
 	size_t n;
 	const char *name[ROWS];
 	unsigned rows;
-	uint64_t hidden; /* spans that are too deep, or of processes without a row */
+	uint64_t hidden; /* spans that are nested too deeply, or whose process has no row */
 	char reads[COP_JOBDATA_STEPS_MAX][COP_HTML_NUMBER + 32];
 };
 
@@ -195,7 +195,7 @@ static void add_reads(struct drawing *d)
 	if (!(most > 0))
 		return;
 	for (unsigned i = 0; i < j->steps; i++) {
-		/* The clocks may differ by their precision. */
+		/* The two clocks may differ slightly. */
 		double v = read_in(j, i), from_s = fmax(0, d->s->job_s + i * j->interval_s);
 
 		if (!(v > 0) || from_s >= d->s->seconds)
@@ -208,7 +208,7 @@ static void add_reads(struct drawing *d)
 	d->name[d->rows++] = "reads";
 }
 
-/* The first row that is free from this time on; DEPTH: none. */
+/* The first row that is free from this time on, or DEPTH. */
 static unsigned free_row(const double end_s[DEPTH], double from_s)
 {
 	unsigned row = 0;

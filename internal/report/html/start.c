@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The phases of the startup. In some phases a node only waits for others; nodes are ordered by the
- * remaining phases, which delayed the others. */
+/* Draws the phases of the startup. In some phases a node only waits for others, so nodes are sorted
+ * by the remaining phases, in which they kept others waiting. */
 #include <math.h>
 
 #include "report/html/html_priv.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A table is in its own box, which scrolls if wider than the window and is reachable by keyboard.
- * Optional end tags are written so XML parsers can read the page. */
+/* Each table is in a box of its own, which scrolls if it is wider than the window and can be
+ * reached with the keyboard. Optional end tags are written, so that XML parsers can read the
+ * page. */
 #include "markup.h"
 
 void cop_html_table(

@@ -6,8 +6,8 @@
 
 #define TREE_MOST (1u << 20) /* maximum number of nodes in the layout; few of them are drawn */
 
-/* Indices are ranks if the shape of the tree is known and some nodes have no row; otherwise row
- * indices. */
+/* Indices are ranks if the shape of the tree is known and some nodes have no row; otherwise they
+ * are row numbers. */
 struct tree {
 	const struct cop_jobdata *j;
 	const struct cop_jobdata_node **row; /* NULL: no row */
@@ -195,7 +195,7 @@ static bool make_tree(struct tree *t, bool ranks)
 	return list_first(t, ranks);
 }
 
-/* In a large job, the node that sent most may have no row: the title then omits its name. */
+/* In a large job, the node that sent most may have no row; the title then omits its name. */
 static void make_title(const struct cop_jobdata *j, char title[400])
 {
 	const struct cop_jobdata_node *reads = HIGHEST(j, origin_bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Maps of nodes over time. For many nodes, the map shows the minimum, median and maximum of each
- * interval, and the outliers. */
+/* Draws maps of nodes over time. With many nodes, a map shows the minimum, median and maximum of
+ * each interval, and the outliers. */
 #include <math.h>
 
 #include "report/html/html_priv.h"
@@ -108,7 +108,7 @@ static double value(const void *arg, unsigned row, unsigned col)
 	return (double)m->row[row]->value[m->column][col] * m->scale;
 }
 
-/* ---- visible characters ---- */
+/* ---- titles ---- */
 
 /* The node with the highest sum; NULL if all are 0. */
 static const struct cop_jobdata_series *highest_series(const struct map *m, double *sum)
@@ -138,7 +138,7 @@ static unsigned peak(const struct map *m, const struct cop_jobdata_series *s)
 	return at;
 }
 
-/* The cause of the wait. */
+/* Names what the node waited for. */
 static const char *waited_for(const struct map *m, int32_t rank)
 {
 	const struct cop_jobdata_node *n = cop_page_find(m->j, rank);

@@ -77,7 +77,7 @@ static int from_hosts(struct cop_jobdata *j)
 
 /* ---- the log of the first host ---- */
 
-/* The text after key on its line, up to a space or, with to_end, the end of the line. */
+/* Copies the text after key, up to a space or, if to_end is set, to the end of the line. */
 static int find_word(const char *log, const char *key, bool to_end, char **to)
 {
 	const char *at = strstr(log, key);
@@ -134,7 +134,7 @@ static bool is_log_of(const char *name, const char *host)
 	return digits && strcmp(name + len + 1 + digits, "-output.log") == 0;
 }
 
-/* The newest one: a directory may contain several jobs. */
+/* Finds the newest log, because a directory may contain several jobs. */
 static void find_log(const char *logs, const char *host, char name[NAME_MAX + 1])
 {
 	DIR *d = opendir(logs);

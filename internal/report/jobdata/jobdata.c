@@ -33,7 +33,7 @@ static int look_in(struct cop_jobdata *j, const char *folder)
 	return 0;
 }
 
-/* Next to the sums if they exist, else in the final folder or a snapshot's. */
+/* Looks next to the sums if there are any, else in the final folder or that of a snapshot. */
 static int find_telemetry(struct cop_jobdata *j)
 {
 	static const char *const places[] = {"cluster", "runtime-snapshot", "ioctl-snapshot"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cluster_nodes.csv: a row per node, or for outliers and statistics only. */
+/* Reads cluster_nodes.csv: one row per node, or only rows for outliers and statistics. */
 #include <math.h>
 
 #include "report/jobdata/jobdata_priv.h"

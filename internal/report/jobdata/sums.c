@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sums over all nodes: those written by the stopping job, or else computed here from the ranks'
- * final files or the newest snapshot. During a job, its snapshots are newer than an earlier job's
- * files in the same directory. */
+/* Finds the sums over all nodes: those that the job wrote when it stopped, or else sums computed
+ * here from the ranks' final files or the newest snapshot. While a job runs, its snapshots are
+ * newer than the files of an earlier job in the same directory. */
 #include <sys/stat.h>
 
 #include "report/jobdata/jobdata_priv.h"
@@ -72,7 +72,7 @@ static int take_metrics(struct cop_jobdata *j, const struct cop_report_cluster *
 	return rc;
 }
 
-/* 0, -ENOMEM, or another error if it has no data. */
+/* Returns 0, -ENOMEM, or another error if the directory has no data. */
 static int read_place(struct cop_jobdata *j, struct place *p)
 {
 	struct cop_report_cluster *c = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cluster_telemetry.csv: each node's activity per interval. All nodes have the same intervals from
- * 0 on, so a row's position follows from its start and the interval length. */
+/* Reads cluster_telemetry.csv: each node's activity per interval. All nodes have the same
+ * intervals, beginning at 0, so a row's position follows from its start and the interval length. */
 #include <math.h>
 
 #include "report/jobdata/jobdata_priv.h"

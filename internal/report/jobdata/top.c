@@ -103,7 +103,7 @@ static int read_folder(struct sheet *s, const char *folder)
 	return rc == -ENOMEM ? rc : 0;
 }
 
-/* For sums without paths, from an older copper aggregate: uses the ranks' own files. */
+/* Reads the ranks' own files, for sums without paths from an older copper aggregate. */
 static int read_ranks(struct sheet *s, const struct cop_jobdata *j)
 {
 	char *folder;
@@ -127,7 +127,7 @@ static int by_use(const void *a, const void *b)
 	return strcmp(x->text, y->text);
 }
 
-/* Moves the entries into the result, and frees those that do not fit. */
+/* Moves the entries into the result and frees those that do not fit. */
 static int collect_paths(struct cop_jobdata *j, struct top *t)
 {
 	struct cop_jobdata_path *all = calloc(t->n + 1, sizeof(*all));

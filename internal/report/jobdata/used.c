@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads the output of copper paths in paths_dir: "label: number" lines of roots_and_counts.txt, and
- * the first rows of a table of paths_summary.md. */
+/* Reads what copper paths wrote to paths_dir: the "label: number" lines of roots_and_counts.txt,
+ * and the first rows of a table in paths_summary.md. */
 #include "report/jobdata/jobdata_priv.h"
 
 #define FILE_MAX (16 * COP_MIB)
@@ -39,7 +39,7 @@ int cop_jobdata_parse_counts(struct cop_jobdata *j, char *text)
 	return rc;
 }
 
-/* Removes a table cell's escapes from a name. */
+/* Removes the escapes of a table cell from a name. */
 static void plain_name(char *name)
 {
 	char *to = name;
@@ -50,8 +50,8 @@ static void plain_name(char *name)
 	name[cop_csv_unescape(name, (size_t)(to - name))] = '\0';
 }
 
-/* "| `DIRECTORY` | BYTES | SIZE | FILES | DIRECTORIES |"; a name may contain bars, so columns are
- * counted from the end. */
+/* Parses "| `DIRECTORY` | BYTES | SIZE | FILES | DIRECTORIES |". A name may contain bars, so
+ * columns are counted from the end. */
 static int parse_row(struct cop_jobdata *j, char *line)
 {
 	struct cop_jobdata_unused *u;

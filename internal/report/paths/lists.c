@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lists of paths, written in passes over the tree in byte order of full paths; paths outside the
- * tree are merged in. Lists for people and scripts escape newlines in names like raw tables.
- * keep.txt and prune_candidates.txt are for rsync --files-from, which has no escapes and ends lines
- * at a newline or carriage return. Names with one are only in keep.nul and prune_candidates.nul,
- * which are written only if there is such a name and then contain all names. */
+/* Writes the lists of paths in passes over the tree, sorted by the bytes of full paths; paths
+ * outside the tree are merged in. Lists for people and scripts escape newlines in names, as raw
+ * tables do. keep.txt and prune_candidates.txt are for rsync --files-from, which has no escapes and
+ * ends lines at a newline or carriage return. A name that contains either is only in keep.nul and
+ * prune_candidates.nul, which are written only if there is such a name and then contain all
+ * names. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -15,11 +16,11 @@
 /* ---- buffered files, renamed when complete ---- */
 
 struct out {
-	char *path, *tmp; /* tmp: temporary name until finished */
+	char *path, *tmp; /* tmp: the temporary name until the file is finished */
 	struct cop_dir at;
 	char *data;
 	size_t len;
-	int fd, rc; /* rc: the first error, after which writes do nothing */
+	int fd, rc; /* rc: the first error, after which writes have no effect */
 };
 
 static int out_open(struct out *o, const char *dir, const char *name)
@@ -76,7 +77,7 @@ static int out_finish(struct out *o)
 	return o->rc;
 }
 
-/* Renames the file if it was finished without errors, else removes it. */
+/* Renames the file if it was finished without errors and keep is set, else removes it. */
 static int out_close(struct out *o, bool keep)
 {
 	int rc = o->rc;
@@ -109,9 +110,9 @@ static const char *const nul_name[LISTS] = {
 struct writing {
 	const struct usage *u;
 	struct lists *l;
-	size_t base_len; /* including its slash */
+	size_t base_len; /* includes its slash */
 	struct out out[LISTS];
-	struct out nul[LISTS]; /* of keep and prune, if needed */
+	struct out nul[LISTS]; /* for keep and prune, if needed */
 	bool with_nul;
 	size_t beyond, keep_beyond; /* number of items written so far */
 	int pass_rc[2];
@@ -127,7 +128,7 @@ static void count_path(struct path_total *t, uint8_t type, uint64_t bytes)
 	t->bytes += bytes;
 }
 
-/* Writes the line to one list or two. */
+/* Writes the line to one or two lists. */
 static void put_escaped(
 	struct writing *w, enum path_list list, enum path_list other, const char *path, size_t len)
 {
@@ -198,7 +199,7 @@ static void put_keep_beyond(struct writing *w, const char *path)
 			keep->ref[w->keep_beyond].len);
 }
 
-/* Nodes cannot read such a program either: they run as the user who started them. */
+/* Nodes cannot read such a program either, because they run as the user who started them. */
 static void note_closed(struct writing *w, const struct cop_walk_entry *e, const char *path)
 {
 	const uint8_t both = COP_WALK_USED | COP_WALK_HALF_CLOSED;
@@ -248,7 +249,7 @@ static size_t common_directory(const char *a, const char *b)
 	return end ? end : 1;
 }
 
-/* A single root that is a directory; else the deepest common parent of all roots. */
+/* A single root that is a directory, or else the deepest common parent of all roots. */
 static int find_base(struct writing *w)
 {
 	const struct cop_walk_dir *top = &w->u->tree->top;
@@ -291,8 +292,8 @@ static int open_all(struct writing *w, const char *dir)
 	return rc;
 }
 
-/* Runs one of two passes, each on its own thread and with its own files: composing and copying
- * lines is most of the work. */
+/* Runs one of two passes, each on its own thread and with its own files, because composing and
+ * copying lines is most of the work. */
 static void one_pass(void *arg, size_t i)
 {
 	struct writing *w = arg;
@@ -324,7 +325,8 @@ static int write_lists(struct writing *w)
 	return rc;
 }
 
-/* Files are renamed only after all are complete, so lists of different runs never mix. */
+/* Files are renamed only after all of them are complete, so that lists of different runs never
+ * mix. */
 static int close_all(struct writing *w, bool keep)
 {
 	int rc = 0;
@@ -349,7 +351,7 @@ static int write_once(struct writing *w, const char *dir)
 	for (unsigned i = 0; i < LISTS; i++)
 		w->out[i] = w->nul[i] = (struct out){.fd = -1, .rc = -EBADF};
 	rc = open_all(w, dir) ?: write_lists(w);
-	/* Only at the end is it known whether the NUL-terminated lists are needed. This is rare;
+	/* Whether the NUL-terminated lists are needed is known only at the end. This is rare, and
 	 * everything is then written again. */
 	closed = close_all(w, !rc && (!w->l->odd_names || w->with_nul));
 	return rc ?: closed;

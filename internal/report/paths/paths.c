@@ -110,8 +110,8 @@ static bool any_below(const struct cop_pathset *s, const char *root)
 	return false;
 }
 
-/* Tables contain real paths. If a root was named through a link and has no observed paths below it,
- * its real path is used. */
+/* Tables contain real paths, so if no path was observed below a root that was given as a link, the
+ * root's real path is used. */
 static int give_root(struct cop_paths_result *out, const char *root)
 {
 	struct cop_roots *r = &out->usage->roots;
@@ -204,7 +204,8 @@ static void note_absent_roots(struct cop_paths_result *out)
 					: "");
 }
 
-/* Tables contain paths of the source, not of a root named by a mount's path. */
+/* Tables contain paths in the source, so a root given by its path in a mount matches none of
+ * them. */
 static void note_unused(struct cop_paths_result *out)
 {
 	if (!out->usage->roots.all.n || !out->usage->seen.set.table.count ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A job's use of its environment: requested paths, compared with those on disk now. */
+/* A job's use of its environment: the requested paths, compared with the files now on disk. */
 #ifndef COP_REPORT_PATHS_PRIV_H
 #define COP_REPORT_PATHS_PRIV_H
 
@@ -12,7 +12,7 @@
 struct path_ref {
 	const char *text;
 	uint32_t len;
-	uint8_t type; /* DT_…; 0: absent */
+	uint8_t type; /* DT_...; 0: absent */
 	uint64_t size;
 	const struct cop_observed_path *from; /* may be NULL */
 };
@@ -32,12 +32,12 @@ struct usage {
 	struct path_refs beyond;      /* observed below a root and on disk, but not walked: behind a
 					 link, or in an unreadable directory */
 	struct path_refs keep_beyond; /* real paths of beyond, except in walked directories */
-	uint64_t elsewhere;           /* observed outside all roots */
-	uint64_t unknown;             /* could not be examined; in none of the lists */
-	struct path_refs links_out;   /* kept links to targets outside the roots; size is not set */
+	uint64_t elsewhere;           /* paths observed outside all roots */
+	uint64_t unknown;             /* paths that could not be examined; not listed */
+	struct path_refs links_out;   /* kept links that point outside the roots; size is not set */
 };
-/* Marks the used entries of the tree and fills the lists. -ENOMEM. tick receives the number of
- * paths examined on disk. */
+/* Marks the used entries of the tree and fills the lists. Returns 0 or -ENOMEM. tick receives the
+ * number of paths examined on disk. */
 int cop_paths_usage_find(struct usage *u, void (*tick)(void *arg, uint64_t paths), void *arg);
 void cop_paths_usage_free(struct usage *u);
 
@@ -45,16 +45,16 @@ void cop_paths_usage_free(struct usage *u);
 
 #define PRUNE_ROWS 20u
 
-struct unused_dir { /* no kept entry below it, but a kept sibling */
+struct unused_dir { /* a directory that contains no kept entry but has a kept sibling */
 	char *path;
 	uint64_t files, dirs, bytes; /* totals below it; dirs includes itself */
 };
-struct probed_name { /* absent in several directories */
+struct probed_name { /* a name that was looked up in several directories and absent from all */
 	const char *name;
 	size_t len;
 	uint64_t directories, probes;
 };
-struct vain_dir { /* looked-up names, none of which exists */
+struct vain_dir { /* a directory in which lookups found nothing */
 	const char *path;
 	size_t len;
 	uint64_t names, probes;
@@ -68,7 +68,7 @@ struct prune {
 	struct cop_pathclass_totals classes;
 	bool absences;
 };
-/* -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int cop_paths_prune(const struct usage *u, struct prune *out);
 void cop_paths_prune_free(struct prune *p);
 
@@ -80,17 +80,18 @@ struct path_total {
 enum path_list { LIST_ALL, LIST_USED, LIST_UNUSED, LIST_MISSING, LIST_KEEP, LIST_PRUNE, LISTS };
 
 struct lists {
-	char *base; /* keep and prune are relative to it; NULL: no root on disk */
+	char *base; /* directory that the paths in keep and prune are relative to; NULL: no root on
+		       disk */
 	struct path_total total[LISTS];
-	bool sizes;   /* bytes are known */
-	char *closed; /* the first used program that is executable but not readable for this user;
-			 NULL: none, or sizes are unknown */
+	bool sizes;   /* sizes are known */
+	char *closed; /* the first used program that this user may execute but not read; NULL: none,
+			 or sizes are unknown */
 	uint64_t all_closed; /* number of such programs */
-	uint64_t odd_names;  /* names in keep and prune with a line end, hence only in keep.nul and
-				prune_candidates.nul */
+	uint64_t odd_names;  /* names with a line end in keep and prune; only keep.nul and
+				prune_candidates.nul contain them */
 };
 extern const char *const cop_paths_list_name[LISTS];
-/* Writes all lists into dir, each completely or not at all. Errors have a message. */
+/* Writes all lists into dir, each atomically. Errors have a message. */
 int cop_paths_lists_write(
 	const struct usage *u, const char *dir, struct lists *out, struct cop_err *err);
 void cop_paths_lists_free(struct lists *l);
@@ -108,7 +109,7 @@ struct cop_paths_usage {
 /* ---- write.c: roots_and_counts.txt and paths_summary.md ---- */
 
 int cop_paths_write(const struct cop_paths_result *p, struct cop_err *err);
-/* Appends the rsync command for a reduced copy; nothing without a root on disk. */
+/* Appends the rsync command that makes a reduced copy; nothing if no root is on disk. */
 void cop_paths_rsync(const struct cop_paths_result *p, struct cop_buf *out);
 
 #endif

@@ -6,7 +6,8 @@ static uint64_t probes_of(const struct cop_observed_path *p)
 	return COP_MAX(p->absent, p->ttl);
 }
 
-/* Inserts a row into the sorted list of the top rows; PRUNE_ROWS: not among them. */
+/* Inserts a row into the sorted list of top rows. Returns its index, or PRUNE_ROWS if it is not
+ * among them. */
 static unsigned insert_row(void *rows, unsigned *n, size_t size, const void *row,
 	int (*order)(const void *a, const void *b))
 {
@@ -40,7 +41,7 @@ static int by_text(const char *a, size_t a_len, const char *b, size_t b_len)
 
 struct below {
 	struct prune *out;
-	struct cop_buf path; /* of the directory being searched */
+	struct cop_buf path; /* path of the directory being searched */
 	int rc;
 };
 
@@ -167,7 +168,7 @@ static bool gave_something(const struct usage *u, const char *path, size_t len)
 	const struct cop_walk_entry *e = cop_walk_tree_find(u->tree, path, len, NULL);
 
 	if (!e || !e->dir || e->dir->state != COP_WALK_READ)
-		return true; /* unknown */
+		return true; /* not known, so assume it has */
 	for (uint32_t i = 0; i < e->dir->n; i++)
 		if (e->dir->entry[i].flags & COP_WALK_USED)
 			return true;

@@ -15,7 +15,7 @@ static const struct {
 	{LIST_PRUNE, "prune candidates", "prune_candidates"},
 };
 
-/* Appends an arbitrary name, without bytes that control a terminal. */
+/* Appends an arbitrary name, but no bytes that control a terminal. */
 static void put_plain(struct cop_buf *out, const char *text)
 {
 	for (; *text; text++) {
@@ -81,7 +81,7 @@ void cop_paths_result_table(const struct cop_paths_result *p, struct cop_buf *ou
 		"\nThis proves nothing about deleting: another run may need what this one did not.\n");
 }
 
-/* Bytes, or null if unknown. */
+/* Writes the bytes, or null if they are unknown. */
 static void json_bytes(struct cop_json *j, const struct lists *l, uint64_t bytes)
 {
 	if (l->sizes)

@@ -7,16 +7,16 @@
 #include "base/base/grow.h"
 #include "report/paths/paths_priv.h"
 
-/* A reduced copy must be complete: it has the parents of each file and the target of each link.
- * Paths are resolved in the tree as by the kernel: ".." is the parent of the directory reached, not
- * the previous component. */
+/* Decides what a reduced copy must contain to be complete: for each file, also its parents, and for
+ * each link, also its target. Paths are resolved in the tree as the kernel does: ".." is the parent
+ * of the directory reached, not the previous component. */
 
 #define LINKS_MAX 40 /* as in the kernel */
 
 struct step {
 	struct usage *u;
 	unsigned links;
-	char path[2 * PATH_MAX]; /* the rest of the path starts at at */
+	char path[2 * PATH_MAX]; /* the rest of the path starts at offset `at` */
 	size_t at, len;
 	struct cop_walk_entry *entry; /* the entry reached so far */
 	struct cop_walk_dir *dir;     /* its directory */
@@ -45,7 +45,7 @@ static void entry_path(
 	cop_buf_add(out, e->name, e->len);
 }
 
-/* Begins an absolute path; false if it is outside all roots. Only here ".." is resolved textually,
+/* Begins an absolute path; false if it is outside all roots. Only here is ".." resolved textually,
  * because the directories above a root are not walked. */
 static bool begin_path(struct step *s, const char *path)
 {
@@ -112,7 +112,7 @@ static int follow_link(struct step *s)
 	return rc;
 }
 
-/* Follows ".." from the entry, a directory. False if that leaves the root. */
+/* Follows ".." from the entry, which is a directory; false if that leaves the root. */
 static bool go_up(struct step *s)
 {
 	if (!s->dir->parent)
@@ -122,7 +122,8 @@ static bool go_up(struct step *s)
 	return true;
 }
 
-/* The path leaves its root by "..", possibly into another root: restarts as an absolute path. */
+/* The path leaves its root through "..", possibly for another root: restarts as an absolute
+ * path. */
 static int leave_root(struct step *s, const char *rest)
 {
 	struct cop_buf here = {0}, next = {0};
@@ -138,7 +139,7 @@ static int leave_root(struct step *s, const char *rest)
 	return rc;
 }
 
-/* The directory does not contain the name, unless it could not be read. */
+/* The name does not exist, unless the directory could not be read. */
 static int not_found(struct step *s, const char *name)
 {
 	const struct cop_walk_dir *d = s->entry->dir;
@@ -175,8 +176,8 @@ static int one_name(struct step *s, const char *name, size_t n)
 	return e->type == DT_LNK ? follow_link(s) : 0;
 }
 
-/* Marks everything an existing path needs: itself, its parents, and links on the way with their
- * targets. -ENOMEM. */
+/* Marks everything that an existing path needs: itself, its parents, and the links on the way with
+ * their targets. Returns 0 or -ENOMEM. */
 static int keep(struct usage *u, const char *path, size_t len)
 {
 	struct step *s = malloc(sizeof(*s));
@@ -212,7 +213,7 @@ static int by_bytes(const void *a, const void *b)
 	return first ? first : x->len < y->len ? -1 : x->len > y->len;
 }
 
-/* In order of bytes, without duplicates. */
+/* Sorts by bytes and removes duplicates. */
 static void sort_refs(struct path_refs *r)
 {
 	size_t kept = 0;
@@ -247,7 +248,7 @@ static void stat_path(void *arg, size_t i)
 		ref->type = IFTODT(st.st_mode);
 		ref->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 	} else {
-		/* Like the job, treats link loops and overlong names as absent. */
+		/* As in the job, link loops and overlong names count as absent. */
 		ref->type = errno == ENOENT || errno == ENOTDIR || errno == ELOOP ||
 					    errno == ENAMETOOLONG
 				    ? DT_UNKNOWN
@@ -313,7 +314,7 @@ int cop_paths_usage_find(struct usage *u, void (*tick)(void *arg, uint64_t paths
 		rc = cop_walk_parallel(ask.refs.n, stat_path, tick ? report_progress : NULL, &ask);
 	if (!rc)
 		rc = sort_answers(u, &ask);
-	/* A root is kept even if empty: it is the destination of the copy. */
+	/* Keep a root even if it is empty: it is the destination of the copy. */
 	for (uint32_t i = 0; i < u->tree->top.n; i++)
 		if (u->tree->top.entry[i].dir)
 			u->tree->top.entry[i].flags |= COP_WALK_KEEP;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Measures a storage with files and directories of a recording. The kernel's caches must be
- * bypassed: attributes are read with AT_STATX_FORCE_SYNC, which network file systems and FUSE
- * honour, small reads bypass the page cache where the storage allows it, and pages are dropped
- * before large reads. Each measurement gets its share of two seconds, and at least three
+/* Measures a storage, using files and directories of a recording. The kernel's caches must not
+ * distort the result: attributes are read with AT_STATX_FORCE_SYNC, which network file systems and
+ * FUSE honour, small reads bypass the page cache where the storage allows it, and pages are dropped
+ * before large reads. Each measurement takes its share of two seconds, and at least three
  * samples. */
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,12 +16,12 @@
 #define SAMPLES_LEAST 3u
 #define SAMPLES_MOST 1000u
 #define READERS 16u
-/* Files of at least this fraction of the largest one are streamed. */
+/* Only files of at least 1/LARGE_PART of the largest one's size are streamed. */
 #define LARGE_PART 8
 #define SMALL 4096
 #define LARGE (512 * COP_KIB)
 #define PIECE (2 * COP_MIB)
-/* Faster operations are limited by the processors, not by the storage. */
+/* Faster operations are limited by the processors, not the storage. */
 #define STORAGE_OP_US 50.0
 /* For larger directories, Copper reads only the names. */
 #define LISTING_ATTRS 64u
@@ -30,13 +30,13 @@ struct probe {
 	int fd[PREDICT_PATHS];
 	const char *path[PREDICT_PATHS];
 	uint64_t size[PREDICT_PATHS];
-	unsigned files, large; /* large: number of leading files worth streaming */
+	unsigned files, large; /* large: number of leading files that are worth streaming */
 	uint64_t pieces;       /* pieces of the large files */
 	int root;
-	bool alone; /* a single thread streams */
+	bool alone; /* only one thread streams */
 	const struct cop_predict_needs *needs;
 	uint64_t end_ns;
-	_Atomic uint64_t turn, done, bytes; /* shared by threads */
+	_Atomic uint64_t turn, done, bytes; /* shared by the threads */
 };
 
 static uint64_t pieces_of(uint64_t size)
@@ -81,7 +81,7 @@ static bool ask_attributes(struct probe *p, uint64_t i)
 		       STATX_BASIC_STATS, &st) == 0;
 }
 
-/* Bypasses the page cache if the storage allows it; else drops the pages first. */
+/* Bypasses the page cache if the storage allows it; otherwise drops the pages first. */
 static bool read_small(struct probe *p, uint64_t i)
 {
 	unsigned at = (unsigned)(i % p->files);
@@ -120,7 +120,8 @@ static ssize_t read_piece(struct probe *p, int fd, off_t offset, char *data)
 
 	off_t began = offset;
 
-	/* Several readers drop the pages of their piece; a single reader keeps its read-ahead. */
+	/* With several readers, each drops the pages of its piece first; a single reader keeps its
+	 * read-ahead. */
 	if (!p->alone)
 		posix_fadvise(fd, began, PIECE, POSIX_FADV_DONTNEED);
 	for (off_t end = offset + (off_t)PIECE; n > 0 && offset < end; offset += n) {
@@ -128,14 +129,14 @@ static ssize_t read_piece(struct probe *p, int fd, off_t offset, char *data)
 		if (n > 0)
 			atomic_fetch_add(&p->bytes, (uint64_t)n);
 	}
-	/* For the next pass over the files. */
+	/* So that the next pass over the files reads from the storage. */
 	if (p->alone)
 		posix_fadvise(fd, began, PIECE, POSIX_FADV_DONTNEED);
 	return n;
 }
 
-/* Reads like cp, with twice the default read-ahead, until the time is up. No other thread reads the
- * same piece or shares the open file, which would disturb read-ahead. */
+/* Reads like cp, with twice the default read-ahead, until time is up. No two threads read the same
+ * piece or share an open file, because that would disturb read-ahead. */
 static void *read_files(void *arg)
 {
 	struct probe *p = arg;
@@ -173,7 +174,7 @@ static void *ask_on(void *arg)
 	return NULL;
 }
 
-/* Returns the total time in seconds; 0 if no thread was started. */
+/* Returns the total time in seconds, or 0 if no thread could be started. */
 static double run_threads(struct probe *p, unsigned threads, void *(*run)(void *))
 {
 	pthread_t thread[COP_PREDICT_SLOTS_MAX];
@@ -225,7 +226,7 @@ static void *count_children(void *arg)
 		DIR *d = fd < 0 ? NULL : fdopendir(fd);
 		uint64_t names = 0;
 
-		/* Includes . and .. */
+		/* the count includes . and .. */
 		while (d && readdir(d))
 			names++;
 		if (d)

@@ -11,7 +11,7 @@ struct file {
 	uint64_t size;
 };
 
-/* 1 PiB: no startup reads this much. */
+/* 1 PiB; no program reads this much when it starts. */
 #define BYTES_MOST (UINT64_C(1) << 50)
 
 static void count_ranges(const struct cop_manifest_item *item, struct cop_predict_needs *n)
@@ -34,7 +34,7 @@ static void keep_folder(struct cop_predict_needs *n, const char *path)
 		n->folders++;
 }
 
-/* Keeps the largest ones, in descending order. */
+/* Keeps the largest files, in descending order. */
 static void keep_file(struct cop_predict_needs *n, uint64_t size[], const char *path, uint64_t own)
 {
 	unsigned at = n->paths;
@@ -62,7 +62,7 @@ static uint64_t hash_of(const struct cop_manifest_item *item)
 	return cop_hash64(item->path, item->len, 0);
 }
 
-/* Files and directories may also be listed as names. */
+/* Notes files and directories, which may also be listed as names. */
 static void see_things(struct cop_manifest_reader *r, struct cop_seen *things)
 {
 	struct cop_manifest_item item;
@@ -85,7 +85,7 @@ static void count_items(const char *text, size_t len, struct cop_predict_needs *
 	r[0].len = r[1].len = len;
 	see_things(&r[1], &things);
 	while (cop_manifest_next(r, &item)) {
-		/* Will be dropped after three jobs without use: not needed by a startup. */
+		/* The next few jobs would drop this item: the startup does not need it. */
 		if (item.unused)
 			continue;
 		n->directories += item.kind == COP_MANIFEST_DIR;
@@ -104,7 +104,7 @@ static void count_items(const char *text, size_t len, struct cop_predict_needs *
 	free(r);
 }
 
-/* Not cop_read_file: a FIFO in place of the manifest would block it. */
+/* Does not use cop_read_file, which a FIFO in place of the manifest would block. */
 static int read_manifest(const char *file, char **text, size_t *len)
 {
 	uint64_t size;

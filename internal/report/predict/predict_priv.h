@@ -5,7 +5,7 @@
 #include "report/predict/predict.h"
 
 #define PREDICT_PATHS 64u
-/* The kernel's read request size, with default read-ahead. */
+/* The size of the kernel's read requests with the default read-ahead. */
 #define PREDICT_READ (128 * COP_KIB)
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Estimates the startup time of each method.
  *
- * Direct: each node looks up every name, lists every directory, opens and reads every file, one
- * operation at a time. A recording has no absent names, so their number is estimated. Image: each
- * node copies it with one reader, then programs read it through FUSE. sbcast: one node reads the
- * image by page faults and broadcasts it. Copper: rank 0 processes the recording in its prefetch
- * windows, and the bytes are sent down the tree. The last job's pack is either on the source's
- * storage, or on another file system with known bandwidth, and then costs no storage operations. */
+ * Direct: each node looks up every name, lists every directory, and opens and reads every file, one
+ * operation at a time. A recording does not contain absent names, so their number is estimated.
+ * Image: each node copies it with one reader, then programs read it through FUSE. sbcast: one node
+ * reads the image through page faults and broadcasts it. Copper: rank 0 fetches what the recording
+ * lists within its prefetch windows, and the bytes travel down the tree. The last job's pack is
+ * either on the source's storage, or on another file system with a known bandwidth, where it costs
+ * no storage operations. */
 #include "report/predict/predict_priv.h"
 
 const char *const cop_predict_name[COP_PREDICT_WAYS] = {"direct", "image", "sbcast", "copper"};
@@ -15,35 +16,35 @@ const char *const cop_predict_name[COP_PREDICT_WAYS] = {"direct", "image", "sbca
 #define DIRECTORY_OPS 5.0
 /* Per file: a lookup and an open. */
 #define FILE_OPS 2.0
-/* Of rank 0: open and two reads of a listing, then the attributes of its names. */
+/* Rank 0, per listing: an open and two reads, then the attributes of its names. */
 #define LISTING_OPS 3u
 /* With a pack: the attributes of the directory and of each needed name in it, and reads of the pack
  * in pieces. */
 #define PACK_LISTING_OPS 1u
 #define PACK_READ (2.0 * COP_MIB)
-/* CPU cost at rank 0 of extracting and checking pack data: for a pack of 66 MB with 1,497 pieces on
- * a local disk, copper mount took 0.12 s of CPU time, 0.01 s without a pack. */
+/* Rank 0's CPU cost of extracting and checking data from a pack: for 66 MB in 1,497 pieces on a
+ * local disk, copper mount took 0.12 s of CPU time, and 0.01 s without a pack. */
 #define PACK_MB_PER_S 600.0
-/* A program's request through FUSE, answered by the node's cache: first reads of small files took
+/* A program's request through FUSE that the node's cache answers: first reads of small files took
  * 42 and 51 us with two processors. */
 #define REQUEST_S 45e-6
-/* The prefetch windows: listings, chunks. */
+/* The sum of the prefetch windows for listings and chunks. */
 #define WINDOW (32u + 16u)
 #define ROUNDS_MOST 20000u
 /* A page fault in a mapped file reads 64 KiB (kernel read-around). */
 #define FAULT_BYTES (64.0 * 1024)
-/* Measured on one processor (man/measurements.md): time until a mount is ready, fixed cost of
- * sbcast, and costs per byte of unpacking an image and reading it through FUSE. */
-#define COPPER_MOUNT_S 0.03 /* 0.02, plus 0.01 for copper run's view */
+/* Measured on one processor (man/measurements.md): the time until a mount is ready, the fixed cost
+ * of sbcast, and the cost per byte of unpacking an image and of reading it through FUSE. */
+#define COPPER_MOUNT_S 0.03 /* 0.02, and 0.01 for copper run's view */
 #define IMAGE_MOUNT_S 0.04
 #define SBCAST_S 0.2
 #define UNPACK_MB_PER_S 200.0
-/* The measured fraction of receiving and sending that does not overlap with rank 0's fetches. */
+/* The measured fraction of receiving and sending that does not overlap rank 0's fetches. */
 #define BEHIND 0.5
 /* Children per node, the default of --fanout. */
 #define FANOUT 4u
 
-/* CPU time, if the nodes share processors. */
+/* Scales CPU time if the nodes share processors. */
 static double shared_s(const struct cop_predict_job *j, uint32_t nodes, double s)
 {
 	return j->processors && nodes > j->processors ? s * nodes / j->processors : s;
@@ -81,7 +82,7 @@ static void add_direct(const struct cop_predict_job *j, const struct cop_model *
 	out->operations[COP_PREDICT_DIRECT] = nodes * (metadata + (double)n->reads);
 }
 
-/* The steps after a node has the image. */
+/* The time from having the image to the end of the startup. */
 static double after_image_s(const struct cop_predict_job *j, uint32_t nodes)
 {
 	double unpack = (double)j->needs->bytes / (UNPACK_MB_PER_S * 1e6);
@@ -115,7 +116,7 @@ static void add_sbcast(const struct cop_predict_job *j, const struct cop_model *
 
 /* ---- Copper ---- */
 
-/* Rank 0's operations, by workers that process one item at a time. */
+/* Models rank 0's operations as workers that process one item at a time. */
 struct root {
 	struct cop_model_storage storage;
 	uint64_t free_ns[WINDOW];
@@ -134,7 +135,7 @@ static void do_item(struct root *r, unsigned ops, uint64_t op_ns, uint64_t bytes
 	r->operations += ops;
 }
 
-/* Simulates only a part of a very large recording, and scales the result. */
+/* Simulates only part of a very large recording and scales the result. */
 static double fetch_s(struct root *r, const struct cop_predict_job *j)
 {
 	const struct cop_predict_needs *n = j->needs;
@@ -147,13 +148,13 @@ static double fetch_s(struct root *r, const struct cop_predict_job *j)
 						       : (double)n->bytes / PACK_READ;
 	double children = j->packed ? 0 : j->storage->children * (double)n->directories;
 	unsigned listing_ops = j->packed ? PACK_LISTING_OPS : LISTING_OPS;
-	/* Items of each kind per round; a mean may be fractional. */
+	/* Items of each kind per round; means may be fractional. */
 	double item[] = {
 		(double)n->directories, children + (double)n->names + (double)n->files, reads};
 	double done[COP_ARRAY_SIZE(item)] = {0}, part = (double)rounds / (double)most;
 
 	r->storage.clients = 1;
-	/* Alternates, as programs need names and bytes. */
+	/* Interleave the kinds, as programs need names and bytes alternately. */
 	for (uint64_t i = 1; i <= rounds; i++)
 		for (unsigned k = 0; k < COP_ARRAY_SIZE(item); k++)
 			for (; done[k] + 1 <= item[k] * part * (double)i / (double)rounds;
@@ -175,7 +176,7 @@ static double levels_of(uint32_t nodes)
 	return levels;
 }
 
-/* Rank 0's work on a pack and the other nodes' mount time, while fetches are in flight. */
+/* What overlaps the fetches: rank 0's work on a pack, and the other nodes' mount time. */
 static double beside_fetch_s(const struct cop_predict_job *j, uint32_t nodes)
 {
 	double mounts = shared_s(j, nodes, COPPER_MOUNT_S) - COPPER_MOUNT_S;
@@ -197,7 +198,7 @@ static int add_copper(const struct cop_predict_job *j, const struct cop_model *m
 	struct cop_model alone = *m;
 	struct root r = {0};
 
-	/* More slots are never used. */
+	/* The windows limit how many slots are used. */
 	alone.storage_slots = COP_MIN(m->storage_slots, (uint64_t)WINDOW);
 	if (cop_model_storage_open(&r.storage, &alone))
 		return -ENOMEM;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds lists of sizes below a directory. A job may have several per node: the final one, one from
- * just before the end, and one per snapshot. Each node counts once, with its latest list. */
+/* Finds size lists below a directory. A job may have several per node: the final one, one from just
+ * before the end, and one per snapshot. Each node counts once, with its latest list. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,8 +14,8 @@
 struct found {
 	char *path; /* relative to the directory named by the user */
 	enum cop_usage_table table;
-	size_t node, node_len; /* <host>-<pid> in path; length 0: not identifiable */
-	bool tagged;           /* from a snapshot, not final */
+	size_t node, node_len; /* <host>-<pid> in path; node_len 0: unidentifiable */
+	bool tagged;           /* from a snapshot, so not final */
 };
 struct finds {
 	struct found *file;
@@ -26,8 +26,8 @@ struct finds {
 
 /* ---- names ---- */
 
-/* "host-4711-data_cache_size.output", or without a prefix; .txt if Copper wrote it without a
- * request. len: the length before the table's name. */
+/* Matches "host-4711-data_cache_size.output", or the name without the prefix; Copper appends .txt
+ * if it wrote the list without a request. len: the length before the table's name. */
 static bool is_list(const char *name, enum cop_usage_table *table, size_t *len)
 {
 	for (unsigned t = 0; t < COP_USAGE_TABLES; t++) {
@@ -57,7 +57,7 @@ static bool cut_tag(const char *name, size_t *len, const char *tag, size_t tag_l
 	return true;
 }
 
-/* The tag is the name of the folder, or one that Copper uses. */
+/* The tag is the name of the folder, or one of those that Copper uses. */
 static void find_node(struct found *f, size_t base, size_t len)
 {
 	static const char *const tags[] = {
@@ -100,7 +100,7 @@ static bool is_directory(int dir, const struct dirent *e)
 	return !fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode);
 }
 
-/* Whether this is the tables folder of a job directory; other folders may have copies. */
+/* Whether this is the tables folder of a job directory; other folders may contain copies. */
 static bool has_tables(int dir)
 {
 	struct stat st;
@@ -108,7 +108,7 @@ static bool has_tables(int dir)
 	return !fstatat(dir, "tables", &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode);
 }
 
-/* path: of the directory; empty for the one named by the user. */
+/* path: the directory; empty for the one named by the user. */
 static int search_dir(struct finds *all, struct cop_buf *path, unsigned depth)
 {
 	int fd = openat(all->root, path->len ? path->data : ".",
@@ -177,8 +177,8 @@ static bool is_of_same_node(const struct found *a, const struct found *b)
 	       memcmp(a->path + a->node, b->path + b->node, a->node_len) == 0;
 }
 
-/* Chooses among the files of one node and table, from first on: the final one, else the latest.
- * *next: the first file after them. */
+/* Chooses among the files of one node and table, which begin at first: the final one, else the
+ * latest. Sets *next to the first file after them. */
 static const struct found *choose_found(const struct finds *all, size_t first, size_t *next)
 {
 	const struct found *best = &all->file[first];

@@ -26,8 +26,8 @@ struct reading {
 	const char *why;
 };
 
-/* The number after the last ": " of a line; false if there is none. Truncates the line before the
- * colon. */
+/* Parses the number after the last ": " of a line and truncates the line before the colon; false if
+ * there is none. */
 static bool cut_number(char *line, size_t *len, uint64_t *out)
 {
 	size_t at = *len;
@@ -67,7 +67,7 @@ static void parse_line(struct reading *r, char *line, size_t len)
 	}
 }
 
-/* Parses complete lines; moves the rest to the front. */
+/* Parses the complete lines and moves the rest to the front. */
 static size_t parse_lines(struct reading *r, char *data, size_t len, bool ended)
 {
 	char *at = data, *end;

@@ -4,7 +4,7 @@
 #include "report/usage/usage.h"
 #include "writers/cluster/cluster.h"
 
-/* Rows of every format: three tables, their sum and, if known, the budget. */
+/* Rows in every format: the three tables, their sum and, if known, the budget. */
 #define ROWS_MAX (COP_USAGE_TABLES + 4)
 
 struct usage_row {

@@ -8,7 +8,7 @@
 
 /* ---- numbers ---- */
 
-/* At most 6 characters below 10^15. */
+/* Takes at most 6 characters if the value is below 10^15. */
 static const char *amount_text(double v, char out[CELL])
 {
 	static const char units[] = " kMGTPE";
@@ -97,7 +97,7 @@ static void count_lost(const struct sums *sums, struct cop_buf *out)
 		cop_buf_printf(out, ", %" PRIu32 " unknown", sums->silent);
 }
 
-/* Unusual facts first, because the end may be truncated. */
+/* Puts unusual facts first, because the end may be truncated. */
 static void state_of(const struct cop_board *b, uint64_t late_ms, struct cop_buf *out)
 {
 	if (late_ms)

@@ -37,7 +37,7 @@ static int begin_sequence(struct cop_screen_keys *k)
 	return COP_SCREEN_KEY_NONE;
 }
 
-/* Bytes of a sequence are from blank to tilde; @ and above end it. */
+/* A sequence consists of bytes from space to tilde; one from @ up ends it. */
 static int in_sequence(struct cop_screen_keys *k, unsigned char byte)
 {
 	if (byte == COP_SCREEN_KEY_ESCAPE)

@@ -60,7 +60,7 @@ void cop_screen_size(const struct cop_screen *s, unsigned *rows, unsigned *colum
 
 /* ---- writing ---- */
 
-/* False: the terminal blocks, or a signal arrived. */
+/* Returns false if the terminal blocks or a signal arrived. */
 static bool takes_more(struct cop_screen *s, bool hears)
 {
 	struct pollfd p[2] = {{.fd = s->own, .events = POLLOUT},
@@ -96,8 +96,8 @@ int cop_screen_draw(struct cop_screen *s, const struct cop_screen_frame *f)
 
 /* ---- taking over and restoring the terminal ---- */
 
-/* Keys are delivered singly without echo, and Ctrl-S does not stop the output; Ctrl-C and Ctrl-Z
- * remain signals. */
+/* Delivers keys one at a time and without echo, and Ctrl-S does not stop the output; Ctrl-C and
+ * Ctrl-Z still send signals. */
 static int take_terminal(struct cop_screen *s)
 {
 	struct termios raw;
@@ -109,7 +109,7 @@ static int take_terminal(struct cop_screen *s)
 	raw.c_iflag &= ~(tcflag_t)(IXON | ISTRIP);
 	raw.c_cc[VMIN] = 1;
 	raw.c_cc[VTIME] = 0;
-	/* In the background, this stops the process until it is in the foreground. */
+	/* If this process is in the background, the call stops it until it is in the foreground. */
 	while (tcsetattr(s->in, TCSANOW, &raw))
 		if (errno != EINTR)
 			return -errno;
@@ -118,8 +118,9 @@ static int take_terminal(struct cop_screen *s)
 	return 0;
 }
 
-/* Unread keys must not reach the shell. If a script started this process, the shell may already
- * have the terminal, in its own mode: setting it would stop this process here. */
+/* Discards unread keys, which must not reach the shell. If a script started this process, the shell
+ * may already have taken over the terminal, in its own mode; changing the mode would then stop this
+ * process. */
 static void give_back(struct cop_screen *s)
 {
 	unsigned rows, columns;
@@ -208,7 +209,7 @@ static void stop_until_continued(struct cop_screen *s)
 	pthread_sigmask(SIG_BLOCK, &stop, NULL);
 }
 
-/* The shell may have changed the terminal meanwhile, or restored this process's mode. */
+/* The shell may have changed the terminal in the meantime, or restored this process's mode. */
 static void note_continued(struct cop_screen *s, struct cop_screen_event *e)
 {
 	struct termios before = s->was;
@@ -246,7 +247,7 @@ static void have_signal(struct cop_screen *s, struct cop_screen_event *e)
 	}
 }
 
-/* Takes one byte at a time: pasted text is a series of keys. */
+/* Takes one byte at a time, because pasted text is a series of keys. */
 static void have_byte(struct cop_screen *s, struct cop_screen_event *e)
 {
 	unsigned char byte;

@@ -151,7 +151,7 @@ static void set_rates(struct row *r, const struct cop_nodeline *n)
 	}
 }
 
-/* A restarted node counts from zero, and so does its clock. */
+/* A restarted node counts from zero again, and its clock starts over. */
 static int take_line(struct cop_board *b, const struct cop_nodeline *n)
 {
 	struct row *r = &b->row[n->rank];
@@ -195,7 +195,7 @@ static void sum_nodes(struct cop_board *b)
 	for (uint32_t i = 0; i < b->nodes; i++)
 		add_row(&b->sums, &b->row[i]);
 	b->sums.answered = b->sums.count[COP_NODELINE_OK];
-	/* A stopping tree may answer once more without data of its nodes. */
+	/* While a tree stops, it may send one more reply without data from its nodes. */
 	if (b->sums.answered || !b->last.answered)
 		b->last = b->sums;
 	for (unsigned i = 0; i < RATES; i++)
@@ -208,7 +208,7 @@ static void forget_nodes(struct cop_board *b)
 		b->row[i].requests[b->answers % ROW_HISTORY] = 0;
 }
 
-/* Nodes missing in the answer keep their last values and are marked unknown. */
+/* Nodes missing from the reply keep their last values and are marked unknown. */
 static int take_lines(struct cop_board *b, char *text)
 {
 	bool *seen = calloc(b->nodes, sizeof(*seen));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The reader. Lines are independent: invalid lines are skipped, so a manifest that is truncated or
- * written by a later version is still useful. */
+/* The reader. Lines are independent and invalid ones are skipped, so a truncated manifest, or one
+ * from a later version, is still useful. */
 #include "storage/manifest/manifest.h"
 #include "storage/manifest/manifest_priv.h"
 
@@ -31,7 +31,7 @@ static bool expect_word(struct line *l, const char *word)
 	return true;
 }
 
-/* Decimal digits, at least one; false beyond 64 bits. */
+/* Parses decimal digits, at least one; false if the number exceeds 64 bits. */
 static bool parse_number(struct line *l, uint64_t *out)
 {
 	const char *begin = l->p;
@@ -46,7 +46,7 @@ static bool parse_number(struct line *l, uint64_t *out)
 	return l->p > begin;
 }
 
-/* Exactly nine digits. */
+/* Parses exactly nine digits. */
 static bool parse_nanoseconds(struct line *l, uint32_t *out)
 {
 	const char *begin = l->p;
@@ -58,7 +58,7 @@ static bool parse_nanoseconds(struct line *l, uint32_t *out)
 	return true;
 }
 
-/* Decimal seconds with nine decimals; version 1 had an integer number of nanoseconds. */
+/* Parses decimal seconds with nine decimals; version 1 had an integer number of nanoseconds. */
 static bool parse_time(struct line *l, struct cop_manifest_item *item)
 {
 	bool minus = expect_word(l, "-");
@@ -84,7 +84,8 @@ static bool parse_time(struct line *l, struct cop_manifest_item *item)
 	return true;
 }
 
-/* The rest of the line with \n and \\ unescaped; -1 if it does not fit or ends within an escape. */
+/* Copies the rest of the line with \n and \\ unescaped; -1 if it does not fit or ends within an
+ * escape. */
 static ssize_t unescape_path(const struct line *l, char *out, size_t size)
 {
 	size_t n = 0;
@@ -191,7 +192,7 @@ static bool parse_item(
 	} else if (n <= 0 || !cop_manifest_path_ok(r->path, (size_t)n)) {
 		return false;
 	}
-	/* The source is a directory. */
+	/* Only a directory can be the source itself. */
 	if (n == 0 && item->kind != COP_MANIFEST_DIR)
 		return false;
 	item->path = r->path;

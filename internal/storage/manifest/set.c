@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Items by kind and path. Ranges are allocated only for files that are not read contiguously from
- * the start, so most items are one small allocation. */
+/* Items keyed by kind and path. Most files are read contiguously from the start; only the others
+ * need an array of ranges, so most items are one small allocation. */
 #include "base/base/htab.h"
 #include "storage/manifest/manifest.h"
 
@@ -111,7 +111,7 @@ static void load_item(const struct record *r, struct cop_manifest_item *item)
 		memcpy(item->range, r->more ? r->more : &r->one, r->ranges * sizeof(r->one));
 }
 
-/* Allocates space for this many ranges, if memory is available. */
+/* Makes room for this many ranges, if memory is available. */
 static void make_room(struct cop_manifest_set *s, struct record *r, unsigned ranges)
 {
 	unsigned room = COP_MAX(r->room, 4);
@@ -129,7 +129,7 @@ static void make_room(struct cop_manifest_set *s, struct record *r, unsigned ran
 	r->room = (uint8_t)room;
 }
 
-/* Without memory for all ranges, stores one that contains them. */
+/* If there is no memory for all ranges, stores a single one that covers them. */
 static void store_item(
 	struct cop_manifest_set *s, struct record *r, const struct cop_manifest_item *item)
 {
@@ -228,8 +228,8 @@ size_t cop_manifest_set_count(struct cop_manifest_set *s)
 	return n;
 }
 
-/* Most recently needed items first; a directory before its contents if both were used at the same
- * time. */
+/* Most recently needed items first; of those used at the same time, a directory before its
+ * contents. */
 static int by_order(const void *a, const void *b)
 {
 	const struct record *x = *(struct record *const *)a, *y = *(struct record *const *)b;

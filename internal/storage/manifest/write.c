@@ -13,8 +13,8 @@ static void add_path(struct cop_buf *out, const struct cop_manifest_item *item)
 	cop_buf_str(out, "\n");
 }
 
-/* Decimal seconds. Before the epoch, the fraction is subtracted as well, because it follows a minus
- * sign. */
+/* Writes decimal seconds. Before the epoch, the fraction is negated, too, because it follows a
+ * minus sign. */
 static void add_time(struct cop_buf *out, int64_t s, uint32_t nsec)
 {
 	bool minus = s < 0;
@@ -37,7 +37,7 @@ void cop_manifest_begin(struct cop_buf *out, const char *source)
 void cop_manifest_part(
 	struct cop_buf *out, unsigned *unused, unsigned idle, const char *path, size_t len)
 {
-	/* For readers without support for parts. */
+	/* For readers that do not know parts. */
 	if (*unused)
 		cop_buf_str(out, "unused 0\n");
 	*unused = 0;

@@ -1,33 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads the attributes of a directory's children in batches over the pool; the last batch to end
- * continues with the listing. No worker waits for another, so a single worker is enough.
+/* Reads the attributes of a directory's children in batches on the worker pool; the batch that
+ * finishes last completes the listing. No worker waits for another, so the pool may consist of a
+ * single one.
  *
- * The batch size is derived from the recent duration of a statx: about a millisecond of work. On a
- * slow file system 32 names in a row would delay a lookup by the time of all of them; on a fast one
- * a handover costs more than a statx. (30 names at 1 ms per operation: 9 ms, 11 in batches of two,
- * 69 in batches of 32.)
+ * A batch is sized to take about a millisecond, judging by the recent duration of a statx. On a
+ * slow file system, a batch of 32 names would delay a lookup by 32 operations; on a fast one,
+ * handing over a batch costs more than a statx. (Listing 30 names at 1 ms per operation takes 9 ms;
+ * it takes 11 ms with batches of two and 69 ms with batches of 32.)
  *
- * A single inode may hang (its server is down) while all others answer. After a second its worker
+ * A single inode may hang (its server is down) while all others answer. After a second, its worker
  * is abandoned, another one takes over the rest of the batch, and the listing is returned without
- * these attributes. If most workers hang, as when a whole server is down, a listing occupies only
- * one of them, and is returned as it is when that one hangs. If the whole storage is slow, the
- * answers so far show it, and the timeout is longer. An unanswered name is recorded until it is
- * answered: in the meantime, other listings do not request it. */
+ * these attributes. If most workers hang, as when a whole server is down, a listing uses only one
+ * worker, and is returned as it is when that worker hangs, too. If the storage as a whole is slow,
+ * the answers received so far show it, and the timeout is extended. A name without an answer is
+ * recorded until the answer arrives; in the meantime, other listings do not request its
+ * attributes. */
 #include "storage/origin/list_priv.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
 
 #define BATCH_MAX 32
-/* Initially: a storage that turns out slow does not get 32 operations in a row. */
+/* The initial batch size: if the storage turns out to be slow, a batch should not be long. */
 #define BATCH_FIRST 4
 #define BATCH_NS COP_NS_PER_MS
-/* An operation of this duration takes longer than a handover of a batch. */
+/* An operation that takes this long costs more than handing over a batch. */
 #define SLOW_NS (COP_NS_PER_MS / 4)
-/* An answer is late after this many times the usual duration, up to a maximum. */
+/* An answer is late once it takes this many times the usual duration, up to a maximum. */
 #define SLOWER 4
 #define PATIENCE_MAX_MS 10000
-/* If one name after another hangs, the listing is returned as it is after this many checks. */
+/* If several names hang one after another, the listing is returned as it is after this many
+ * checks. */
 #define LOOKS_MAX 3
 
 /* ---- unanswered names ---- */
@@ -51,7 +54,7 @@ static bool is_unanswered(struct cop_origin_unanswered *u, uint64_t key)
 	return found;
 }
 
-/* Replaces a key by another if it is in the table. */
+/* Replaces one key with another if it is in the table. */
 static bool swap_child(struct cop_origin_unanswered *u, uint64_t from, uint64_t to)
 {
 	bool found = false;
@@ -111,7 +114,8 @@ static void read_child(struct pass *p, const struct child *c, struct got *g)
 	g->ms = cop_now_ms() - begin;
 }
 
-/* False: this answer no longer has a waiter, and another worker has the batch. */
+/* Stores the result. False: the answer came too late, and another worker has taken over the
+ * batch. */
 static bool accept_result(struct batch *b, struct child *c, const struct got *g)
 {
 	struct pass *p = b->p;
@@ -138,7 +142,7 @@ static bool accept_result(struct batch *b, struct child *c, const struct got *g)
 
 /* ---- batches ---- */
 
-/* A running mean. Two batches may overwrite each other's value, which is harmless. */
+/* Updates a running mean. Two batches may overwrite each other's value, which is harmless. */
 static void note_time(struct cop_origin_real *o, uint64_t begin_ns, unsigned names)
 {
 	uint64_t each = (cop_now_ns() - begin_ns) / names;
@@ -216,8 +220,8 @@ static void leave_batch(struct pass *p, struct batch *b)
 	p->gave_up = true;
 }
 
-/* Abandons the child that this batch waits for if it is late. True: another worker takes over the
- * rest of the batch. */
+/* Abandons the child that this batch is waiting for if it is late. Returns true if another worker
+ * must take over the rest of the batch. */
 static bool leave_late(struct pass *p, struct batch *b)
 {
 	bool rest = false;
@@ -235,7 +239,7 @@ static bool leave_late(struct pass *p, struct batch *b)
 	return rest;
 }
 
-/* Abandons every unanswered child. True unless the pass was already over. */
+/* Abandons every unanswered child. Returns false if the pass was already over. */
 static bool leave_all(struct pass *p, int rc)
 {
 	bool last;
@@ -280,8 +284,8 @@ static bool has_all_names(struct pass *p)
 	return all;
 }
 
-/* If most workers wait for answers, or one name after another gets none, more workers would not
- * help. */
+/* More workers would not help if most of them wait for answers already, or if several names hang
+ * one after another. */
 static void check_progress(struct cop_origin_job *job, int rc)
 {
 	struct pass *p = COP_CONTAINER_OF(
@@ -312,7 +316,7 @@ static uint32_t batch_size(const struct cop_origin_real *o)
 	return (uint32_t)COP_MIN(COP_MAX(n, 1u), BATCH_MAX);
 }
 
-/* A mount point is treated like a name with unknown type. */
+/* Treats a mount point like a name of unknown type. */
 static void mark_mounted(void *arg, const char *name)
 {
 	struct pass *p = arg;
@@ -332,8 +336,8 @@ static bool is_wanted(const struct child *c, bool all)
 	return c->type == DT_UNKNOWN || (all && !c->bare);
 }
 
-/* In a directory of more than listing_attrs children, attributes are read only for names with
- * unknown type or with an inode number hidden by a mount. */
+/* In a directory with more than listing_attrs children, attributes are read only for names whose
+ * type is unknown or whose inode number is hidden by a mount. */
 static uint32_t count_wanted(struct pass *p, bool all)
 {
 	uint32_t wanted = 0;
@@ -346,8 +350,8 @@ static uint32_t count_wanted(struct pass *p, bool all)
 	return wanted;
 }
 
-/* Allocates attributes for every child that needs them, except for those with an earlier unanswered
- * request. Returns their number or -ENOMEM. */
+/* Allocates attributes for every child that needs them, except those with an earlier unanswered
+ * request. Returns their number, or -ENOMEM. */
 static int64_t want_attrs(struct pass *p)
 {
 	struct cop_origin_real *o = p->l->request.o;
@@ -375,7 +379,7 @@ bool cop_origin_reads_ahead(struct cop_origin_real *o)
 	       !cop_origin_pool_is_short(&o->pool, 0);
 }
 
-/* There may be more names: the check continues while other workers read attributes. */
+/* The directory may contain more names: checks this while other workers read attributes. */
 static void check_end(struct pass *p)
 {
 	int rc = cop_origin_check_end(p);
@@ -391,7 +395,7 @@ static void check_end(struct pass *p)
 
 static void submit_batches(struct pass *p, uint32_t from)
 {
-	/* Queued ahead of the jobs that wait in the pool. */
+	/* Put ahead of the jobs that wait in the queue. */
 	for (uint32_t i = p->batches; i > from; i--)
 		cop_origin_pool_submit(&p->l->request.o->pool, &p->batch[i - 1].job, true);
 }
@@ -432,7 +436,8 @@ int cop_origin_read_children(struct pass *p)
 		return -ENOMEM;
 	p->alarm.job = (struct cop_origin_job){.fn = check_progress};
 	cop_origin_pool_alarm(&o->pool, &p->alarm, COP_ORIGIN_ATTR_MS);
-	/* The first batch, or the check, runs here and has not ended, so the pass still exists. */
+	/* Runs the first batch, or the check, on this thread; until it finishes, the pass
+	 * exists. */
 	submit_batches(p, at_end);
 	if (at_end)
 		run_batch(&p->batch[0].job, 0);

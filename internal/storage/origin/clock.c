@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The pool's clock: detects workers with hung system calls, starts others in their place, and
- * submits the jobs of alarms. It is a separate thread because all workers may hang. It only ever
- * waits for its next tick. */
+/* The pool's clock thread: detects workers with hung system calls, starts others in their place,
+ * and submits the jobs of alarms. It is not one of the workers because all of them may hang, and it
+ * never waits for anything but its next tick. */
 #include "storage/origin/origin_priv.h"
 
 #include <time.h>
 
-/* Recounts lost workers: some may have become lost, and others may have returned. */
+/* Counts the lost workers again: more may be lost, and some may have returned. */
 static void count_lost(struct cop_origin_pool *p, uint64_t now)
 {
 	p->lost = p->lost_background = 0;
@@ -81,7 +81,7 @@ static void *clock_main(void *arg)
 	return NULL;
 }
 
-/* Without a clock thread no lost worker is detected; the next job retries to start it. */
+/* Without a clock thread, lost workers go undetected; the next job tries to start it again. */
 void cop_origin_pool_need_clock(struct cop_origin_pool *p)
 {
 	if (!p->has_clock && !p->stopping)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptors cached between the reads of a file: a fixed table, by path and version. Descriptors
- * are closed outside the lock, because close may block on the storage. */
+/* Caches descriptors between the reads of a file, in a fixed table keyed by path and version.
+ * Descriptors are closed without the lock held, because close may block on the storage. */
 #include "storage/origin/origin_priv.h"
 
 void cop_origin_fds_init(struct cop_origin_fds *f)
@@ -8,7 +8,8 @@ void cop_origin_fds_init(struct cop_origin_fds *f)
 	pthread_mutex_init(&f->lock, NULL);
 }
 
-/* Empties the slot; the caller must close the returned descriptor. Called with the lock held. */
+/* Empties the slot and returns its descriptor, which the caller must close. Called with the lock
+ * held. */
 static int clear_slot(struct cop_origin_kept *s)
 {
 	int fd = s->fd;
@@ -69,7 +70,8 @@ void cop_origin_fds_put(struct cop_origin_fds *f, struct cop_origin_kept *slot, 
 		close(fd);
 }
 
-/* A free slot, else the least recently used idle one, else NULL. Called with the lock held. */
+/* Returns a free slot, else the least recently used idle one, else NULL. Called with the lock
+ * held. */
 static struct cop_origin_kept *best_slot(struct cop_origin_fds *f)
 {
 	struct cop_origin_kept *best = NULL;
@@ -112,8 +114,8 @@ void cop_origin_fds_keep(struct cop_origin_fds *f, const char *path, uint64_t ve
 		close(old);
 }
 
-/* Closes descriptors that have been idle for keep_ms; returns their number. *next: ms until the
- * next one is due; 0: none. */
+/* Closes descriptors that have been idle for keep_ms and returns their number. Sets *next to the ms
+ * until the next one is due; 0: none. */
 static unsigned close_unused(struct cop_origin_fds *f, uint64_t keep_ms, uint64_t *next)
 {
 	uint64_t now = cop_now_ms();
@@ -126,7 +128,7 @@ static unsigned close_unused(struct cop_origin_fds *f, uint64_t keep_ms, uint64_
 		struct cop_origin_kept *s = &f->slot[i];
 		uint64_t left;
 
-		/* A descriptor in use is skipped; its user calls this again afterwards. */
+		/* Skips a descriptor in use; its user calls this again when done. */
 		if (!s->path || s->users)
 			continue;
 		left = s->used_ms + keep_ms;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of a directory from an earlier listing: one operation for the directory, and one per name
- * for its attributes. */
+/* Takes the names of a directory from an earlier listing, which leaves one operation for the
+ * directory and one per name for its attributes. */
 #include "storage/origin/list_priv.h"
 
-/* A young version is not sufficient: the directory may have changed since then with the same
- * timestamp. */
+/* A young version is not good enough: the directory may have changed since then without a change of
+ * its timestamp. */
 bool cop_origin_known_holds(const struct listing *l)
 {
 	struct cop_attr dir;

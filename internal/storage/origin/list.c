@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Directories. A pass reads the names, then the attributes of the children (children.c). On a slow
- * storage it starts with the attributes before the directory has reported its end, which takes an
- * operation of its own; if there are more names, the next pass reads all names first. The worker
- * that ends the pass compares the directory's attributes with those from before the pass. It then
- * replies or, if the directory has changed, starts another pass on its own thread. */
+/* Directories. A pass reads the names, then the attributes of the children (children.c). On slow
+ * storage, it starts on the attributes before the directory has reported its end, because that
+ * report takes an operation of its own; if more names turn up, the next pass reads all names first.
+ * The worker that ends the pass compares the directory's attributes with those from before the
+ * pass. If the directory has changed, it starts another pass on its own thread; otherwise it
+ * replies. */
 #include "storage/origin/list_priv.h"
 
 #include <dirent.h>
@@ -12,8 +13,8 @@
 
 #define REREADS 3
 #define BLOCK (64 * COP_KIB)
-/* A listing that is too large for a blob (wire.h) is not read to its end: a record takes 32 bytes
- * and the name. */
+/* Limits the size of a listing: a directory too large for a blob (wire.h) is not read to its end. A
+ * record takes 32 bytes plus the name. */
 #define BLOB_MAX (64 * COP_MIB)
 #define RECORD_BYTES 32
 
@@ -141,7 +142,7 @@ static int add_name(struct pass *p, const struct dirent64 *d)
 	return is_full(p, len) ? -E2BIG : cop_origin_add_child(p, &c, d->d_name);
 }
 
-/* Reads the next names. Returns their total bytes, or -errno. */
+/* Reads the next names. Returns their total size in bytes, or -errno. */
 static ssize_t read_block(struct pass *p, char *block)
 {
 	ssize_t n;
@@ -160,8 +161,8 @@ static ssize_t read_block(struct pass *p, char *block)
 	return rc ? rc : n;
 }
 
-/* Whether a block that was not full is probably the last one: attributes are then read before the
- * directory reports its end. */
+/* Whether this block, which was not full, is probably the last one, so that the attributes can be
+ * read before the directory reports its end. */
 static bool may_be_all(const struct pass *p, ssize_t n)
 {
 	const struct listing *l = p->l;
@@ -207,7 +208,7 @@ int cop_origin_check_end(struct pass *p)
 
 /* ---- passes ---- */
 
-/* The descriptor was opened for attributes only. */
+/* The descriptor was opened for attributes only, so open the directory again. */
 static int reopen(struct listing *l)
 {
 	l->known = NULL;
@@ -245,7 +246,7 @@ static void start_pass(struct listing *l)
 	forget_pass(l);
 	rc = begin_pass(l);
 	cop_origin_took(l->request.o, begin);
-	/* On success, attributes are being read, and l may already be freed. */
+	/* On success, the attributes are being read, and l may have been freed already. */
 	if (!rc)
 		rc = cop_origin_read_children(l->pass);
 	if (rc < 0)
@@ -266,9 +267,9 @@ static int add_child(struct listing *l, struct cop_listing_builder *b, const str
 		b, name, c->name_len, type, attr, type == DT_LNK ? c->target : NULL, c->target_len);
 }
 
-/* If a name was read and then did not exist, the directory has changed. If its timestamps prove
- * that it has not, one of the two answers was wrong. The name is then listed without attributes,
- * and its lookup requests them again. */
+/* If a name was listed but did not exist when it was looked up, the directory has changed. If its
+ * timestamps prove that it has not, one of the two answers was wrong: the name is then listed
+ * without attributes, and its lookup requests them again. */
 static int assemble_listing(struct listing *l, bool moved, void **blob, size_t *len)
 {
 	struct cop_listing_builder b = {0};
@@ -294,7 +295,8 @@ static int assemble_listing(struct listing *l, bool moved, void **blob, size_t *
 		complete ? cop_origin_listing_flags(l->request.o, l->fd, l->dev) : 0, blob, len);
 }
 
-/* If a child was not answered, the requester has waited long enough: there is no second pass. */
+/* If the storage did not answer for some child, the requester has waited long enough: there is no
+ * second pass. */
 void cop_origin_pass_done(struct listing *l)
 {
 	bool last = l->passes > REREADS || l->pass->gave_up, moved = false;
@@ -323,7 +325,7 @@ void cop_origin_pass_done(struct listing *l)
 		moved = !cop_version_same(after.version, l->before.version);
 		if (!moved || last)
 			rc = assemble_listing(l, moved, &blob, &len);
-		/* A duplicate name means that the directory changed during the read. */
+		/* A duplicate name means that the directory changed while it was read. */
 		moved |= rc == -EEXIST;
 		if (rc == -EEXIST && last)
 			rc = -EIO;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the mount points in a directory. The directory entry has the inode number and type of the
- * covered object; only the attributes describe the result of a lookup. */
+/* Finds the mount points in a directory. For those, the directory entry has the inode number and
+ * type of the covered object; only the attributes describe what a lookup finds. */
 #include "storage/origin/origin_priv.h"
 
 #include <limits.h>

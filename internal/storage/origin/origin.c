@@ -46,7 +46,7 @@ static const char *name_of(int error)
 	return "";
 }
 
-/* A file with another version is not a storage error, so telemetry omits it. */
+/* A changed version of a file is not a storage error, so telemetry omits it. */
 static void count_error(const struct cop_origin_request *t, int rc)
 {
 	cop_stats_add(t->o->stats, COP_ORIGIN_ERRORS, 1);
@@ -329,7 +329,7 @@ int cop_origin_open(
 		cop_err_set(err, ENOMEM, "no memory for %u origin workers", conf->max_ops);
 	else
 		rc = open_source(o, conf->source, err);
-	/* Set last, to exclude opening the source from the count. */
+	/* Set last, so that opening the source is not counted. */
 	o->stats = conf->stats;
 	o->tracer = conf->tracer;
 	o->telemetry = conf->telemetry;
@@ -398,7 +398,7 @@ void cop_origin_run(struct cop_origin *o, void (*fn)(void *arg, int rc), void *a
 	o->ops->run(o, fn, arg);
 }
 
-/* The fake has no priorities. */
+/* The fake origin has no priorities. */
 struct cop_origin *cop_origin_background(struct cop_origin *o)
 {
 	return o->dirfd >= 0 ? &cop_origin_real_of(o)->background : o;

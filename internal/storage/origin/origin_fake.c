@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fake origin: a tree in memory, with jobs that wait until a test completes them. Requests are
+/* The fake origin: a tree in memory whose jobs wait until a test completes them. Requests are
  * counted when they are made, not when they complete. Times are taken from a counter, so every run
  * is identical. Missing parent directories of a new path are created. */
 #include "base/base/htab.h"
@@ -11,12 +11,12 @@
 
 struct node {
 	struct cop_hlink link;
-	struct cop_list children, sibling; /* including removed ones */
+	struct cop_list children, sibling; /* children includes removed nodes */
 	char *path;
-	char *content; /* of a file or link */
+	char *content; /* of a file, or the target of a link */
 	size_t len;
 	struct cop_attr attr;
-	bool gone; /* removed; exists only for its forced error */
+	bool gone; /* removed; exists only to return its forced error */
 	int error;
 };
 
@@ -26,8 +26,8 @@ struct fake {
 	struct cop_list jobs;
 	struct cop_htab nodes; /* by path */
 	unsigned queued;
-	uint64_t clock; /* also used as inode number */
-	bool young;     /* answers from now on are young versions */
+	uint64_t clock; /* also the source of inode numbers */
+	bool young;     /* versions in answers from now on are young */
 	struct cop_origin_fake_counts counts;
 };
 
@@ -72,8 +72,8 @@ static size_t parent_len(const char *path, size_t len)
 	return len;
 }
 
-/* Parent directories also become nodes, but are gone unless a test has created something in them.
- * */
+/* Parent directories become nodes as well, but count as gone until a test creates something in
+ * them. */
 static struct node *make_node(struct fake *f, const char *path, size_t len)
 {
 	struct node *n = find_any(f, path, len);
@@ -224,7 +224,7 @@ static bool is_large(const struct node *folder)
 	return n > COP_ORIGIN_LISTING_ATTRS;
 }
 
-/* page: only its names; pages == 0: all names, without attributes if there are many. */
+/* page: lists only its names; pages == 0: all names, without attributes if there are many. */
 static int build_listing(struct fake *f, const struct node *folder, bool names_only,
 	const struct cop_listing_page *page, void **blob, size_t *len)
 {
@@ -276,7 +276,7 @@ static void fake_list(
 		path);
 }
 
-/* known saves a real storage work, but makes no difference here. */
+/* known saves work on a real storage, but makes no difference here. */
 static void fake_list_known(
 	struct cop_origin *o, const char *path, const void *known, cop_origin_done *done, void *arg)
 {
@@ -285,7 +285,7 @@ static void fake_list_known(
 	submit(o, &(struct fake_job){.fn = list_fn, .done = done, .arg = arg}, path);
 }
 
-/* names saves a real storage work, but makes no difference here. */
+/* names saves work on a real storage, but makes no difference here. */
 static void fake_page(struct cop_origin *o, const char *path, const struct cop_listing_page *page,
 	const void *names, cop_origin_done *done, void *arg)
 {

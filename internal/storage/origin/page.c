@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pages: a pass over part of a directory's names. */
+/* Reads pages, that is, part of a directory's names with their attributes. */
 #include "storage/origin/list_priv.h"
 
 bool cop_origin_page_wants(const struct listing *l, const char *name, size_t len)

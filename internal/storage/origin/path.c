@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Resolves a path to a descriptor and its attributes, never outside the source. Paths arrive in
- * requests from other nodes: one that could lead outside is rejected before any system call, and
- * cop_open_beneath rejects symlinks in any position. */
+/* Resolves a path to a descriptor and its attributes, never outside the source. Paths come from
+ * other nodes' requests: a path that could lead outside is rejected before any system call, and
+ * cop_open_beneath rejects symlinks in any component. */
 #include "storage/origin/origin_priv.h"
 
 #include <fcntl.h>
@@ -47,14 +47,14 @@ int cop_origin_open_at(struct cop_origin_real *o, const char *path, int flags)
 {
 	int fd = open_once(o, path, flags);
 
-	/* If the process is out of descriptors, the cached ones are closed. */
+	/* If the process has run out of descriptors, close the cached ones and retry. */
 	if ((fd == -EMFILE || fd == -ENFILE) && cop_origin_fds_drop(&o->fds))
 		fd = open_once(o, path, flags);
 	return fd;
 }
 
-/* Only a file's owner may read it without updating its access time. After one refusal most other
- * files would be refused as well, so O_NOATIME is not tried again. */
+/* Only the owner of a file may read it without updating its access time. Once one file was refused,
+ * most others would be, too, so O_NOATIME is not tried again. */
 int cop_origin_open_read(struct cop_origin_real *o, const char *path, int flags)
 {
 	int fd;
@@ -71,9 +71,9 @@ int cop_origin_open_read(struct cop_origin_real *o, const char *path, int flags)
 	return fd;
 }
 
-/* Inode numbers are unique only per device. Those of the source's own device are unchanged. Those
- * of mounts below the source are replaced by a hash of device and number with the top bit set,
- * which file systems rarely use themselves. */
+/* Inode numbers are unique only per device. Those on the source's own device are left unchanged.
+ * Those on mounts below the source are replaced by a hash of device and number with the top bit
+ * set, which file systems rarely use themselves. */
 uint64_t cop_origin_ino(const struct cop_origin_real *o, uint64_t dev, uint64_t ino)
 {
 	const uint64_t both[2] = {dev, ino};
@@ -83,7 +83,7 @@ uint64_t cop_origin_ino(const struct cop_origin_real *o, uint64_t dev, uint64_t 
 	return cop_hash64(both, sizeof(both), 0) | (uint64_t)1 << 63;
 }
 
-/* The clock is read before the attributes: a file that changes during the call must not be taken
+/* The clock is read before the attributes, so that a file that changes during the call is not taken
  * for an older one. */
 int cop_origin_statx(
 	struct cop_origin_real *o, int fd, const char *name, struct cop_attr *attr, uint64_t *dev)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The worker pool. It has one thread per job, up to a limit. That is also the limit on operations
- * in flight, not counting those that hang in the storage. An idle thread ends after idle_ms. A job
- * that consists of parts submits them and returns; the part that ends last continues the job, so
- * even a single thread can run any job. Alarms end waits, so they get a thread even if all other
- * threads hang. */
+/* The worker pool. Each job has a thread, up to a limit, which therefore also limits the operations
+ * in flight, not counting those that hang in the storage. An idle thread exits after idle_ms. A job
+ * that consists of several parts submits them and returns; the part that finishes last continues
+ * the job, so a single thread can run any job. Alarms end waits, so they get a thread even if all
+ * others hang. */
 #include "storage/origin/origin_priv.h"
 
 #include <time.h>
 
-/* After this many jobs with waiters, one job runs that will have a waiter soon. */
+/* After this many jobs with waiters, one job that will soon have a waiter runs. */
 #define PASSED_MAX 16
 
 /* The current thread's worker. */
@@ -56,8 +56,8 @@ static bool have_work(const struct cop_origin_pool *p)
 		       may_run_background(p));
 }
 
-/* Called with the lock held; releases it while waiting. False: there was no work for idle_ms, and
- * the worker ends. */
+/* Called with the lock held; releases it while waiting. Returns false if there was no work for
+ * idle_ms, so the worker should exit. */
 static bool wait_for_work(struct cop_origin_pool *p)
 {
 	uint64_t end = cop_now_ms() + p->idle_ms;
@@ -83,14 +83,14 @@ static bool wait_for_work(struct cop_origin_pool *p)
 	}
 }
 
-/* Whether there are more workers than the limit allows: a lost worker returned, or an alarm needed
- * an extra one. Called with the lock held. */
+/* Whether there are more workers than the limit allows, because a lost worker returned or an alarm
+ * needed an extra one. Called with the lock held. */
 static bool is_surplus(const struct cop_origin_pool *p)
 {
 	return p->threads - p->lost > p->max;
 }
 
-/* Prefers `queue`, but takes from `soon` often enough that it is not starved. Called with the lock
+/* Prefers `queue`, but takes from `soon` often enough not to starve it. Called with the lock
  * held. */
 static struct cop_list *next_item(struct cop_origin_pool *p)
 {
@@ -125,7 +125,7 @@ void cop_origin_pool_alive(void)
 		atomic_store_explicit(&me->since_ms, cop_now_ms(), memory_order_relaxed);
 }
 
-/* Runs one job; its struct may be freed when this returns. */
+/* Runs one job; its struct may have been freed when this returns. */
 static void run_job(
 	struct cop_origin_pool *p, struct cop_origin_worker *w, struct cop_origin_job *job)
 {
@@ -161,7 +161,7 @@ static void *run_worker(void *arg)
 		while ((job = next_job(p)))
 			run_job(p, w, job);
 	} while (!is_surplus(p) && wait_for_work(p));
-	/* This worker may have been woken for a job that another one should run. */
+	/* This worker may have been woken for a job that another one must run. */
 	if (have_work(p) && p->idle)
 		pthread_cond_signal(&p->wake);
 	p->threads--;
@@ -172,8 +172,8 @@ static void *run_worker(void *arg)
 	return NULL;
 }
 
-/* The thread to join has released the lock for the last time, so the join is short. Called with the
- * lock held. */
+/* The thread being joined has released the lock for the last time, so joining takes no time. Called
+ * with the lock held. */
 static int start_worker(struct cop_origin_pool *p)
 {
 	struct cop_origin_worker *w = p->worker;
@@ -231,7 +231,7 @@ static uint64_t hash_of(const char *path)
 	return cop_hash64(path, strlen(path), 0);
 }
 
-/* If two paths have the same hash, a job runs earlier than necessary, which is harmless. Called
+/* If the hashes of two paths collide, a job runs earlier than necessary, which is harmless. Called
  * with the lock held. */
 static bool was_raised(const struct cop_origin_pool *p, const struct cop_origin_job *job)
 {
@@ -299,8 +299,8 @@ static void raise_those_of(
 		job->background = false;
 		cop_list_remove(item);
 		cop_list_push_back(&p->queue, item);
-		/* Idle workers may sleep because this was background work. If no new worker can be
-		 * started, the running ones will process it. */
+		/* Idle workers may be asleep because background jobs were not allowed to run. If no
+		 * worker can be started, one of the running workers will take the job. */
 		if (p->idle)
 			pthread_cond_signal(&p->wake);
 		else if (may_start(p))
@@ -378,8 +378,8 @@ static bool await_end(struct cop_origin_pool *p)
 	return !p->threads;
 }
 
-/* Joins the workers that have ended; such a join is short. Nothing will join those that hang, so
- * the system frees them when they end. Called with the lock held. */
+/* Joins the workers that have ended, which takes no time. Detaches those that hang, so that the
+ * system frees them when they end. Called with the lock held. */
 static void release_workers(struct cop_origin_pool *p)
 {
 	for (unsigned i = 0; i < COP_ORIGIN_WORKERS(p->max); i++) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes and holes of files. The version is checked after the read, on the same descriptor. This is
- * sufficient: a version is known before its bytes are requested and never recurs after a change,
- * because ctime advances. So a file with this version after the read had it throughout. This is not
- * certain for a young version (wire.h). Its bytes are returned nevertheless, because a later lookup
- * of the name gets another version and requests the bytes again. */
+/* Reads the bytes of files and finds their holes. The version is checked after the read, on the
+ * same descriptor. That is sufficient: a version is known before its bytes are requested and never
+ * recurs after a change, because ctime advances. A file that has this version after the read
+ * therefore had it throughout. A young version (wire.h) does not prove as much. Its bytes are
+ * returned nevertheless, because a later lookup of the name returns another version, for which the
+ * bytes are requested again. */
 #include "storage/origin/origin_priv.h"
 
 #include <fcntl.h>
@@ -11,14 +12,14 @@
 #include <sys/stat.h>
 
 #define EXTENTS_MAX 65536
-/* The usual size of a read by the kernel. A longer read at the start of a file, or one of several
- * chunks, is sequential: POSIX_FADV_SEQUENTIAL doubles the kernel's read-ahead and halves the
+/* The kernel's usual read size. A longer read at the start of a file, or a read of several chunks,
+ * is taken to be sequential: POSIX_FADV_SEQUENTIAL doubles the kernel's read-ahead and halves the
  * number of storage operations (posix_fadvise(2)). */
 #define READ_AHEAD (128 * COP_KIB)
 
 struct read_request {
 	struct cop_origin_request request;
-	uint64_t version, size, offset, total; /* version and size as in the request */
+	uint64_t version, size, offset, total; /* version and size as requested */
 	int n_iov;
 	struct iovec iov[];
 };
@@ -30,7 +31,7 @@ struct file {
 	uint64_t size;
 };
 
-/* Checks that the file is regular and has this version; 0: any version. */
+/* Checks that the file is regular and has this version; version 0 matches any. */
 static int check_file(struct cop_origin_real *o, struct file *f, uint64_t version)
 {
 	struct cop_attr attr;
@@ -59,7 +60,7 @@ static int open_file(struct read_request *r, struct file *f)
 	return f->fd < 0 ? f->fd : 0;
 }
 
-/* keep: more reads of the file are likely. */
+/* keep: the file will probably be read again. */
 static void close_file(struct read_request *r, struct file *f, bool keep)
 {
 	struct cop_origin_request *t = &r->request;
@@ -111,8 +112,8 @@ static int read_all(struct read_request *r, int fd, size_t *got)
 	}
 }
 
-/* For an object that is not a regular file, the read fails with EISDIR or ESPIPE, or the check
- * after the read does. */
+/* If the object is not a regular file, either the read fails with EISDIR or ESPIPE, or the check
+ * after it fails. */
 static int read_file(struct read_request *r, struct file *f, size_t *got)
 {
 	int rc = read_all(r, f->fd, got);
@@ -122,8 +123,8 @@ static int read_file(struct read_request *r, struct file *f, size_t *got)
 	return !rc && r->version && f->size != r->size ? -ESTALE : rc;
 }
 
-/* -ENOENT is also a change: the name existed when its version was read, and a version never recurs.
- * */
+/* -ENOENT is a change, too: the name existed when its version was read, and a version never
+ * recurs. */
 static void count_change(const struct read_request *r, int rc)
 {
 	if (!r->version || (rc != -ESTALE && rc != -ENOENT))
@@ -203,7 +204,7 @@ void cop_origin_real_read(struct cop_origin *o, const char *path, uint64_t versi
 
 /* ---- holes ---- */
 
-/* The extent of data at or after *at; start == end with 0: none. */
+/* The first extent of data at or after *at; start == end and rc 0: there is none. */
 static int next_extent(
 	struct cop_origin_real *o, const struct file *f, uint64_t at, struct cop_extent *e)
 {

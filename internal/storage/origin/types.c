@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the absence of a name from a directory's listing means.
+/* Determines what it means that a directory's listing lacks a name.
  *
  * A name can exist without being listed: snapshots on NFS, ZFS or GPFS, .lustre, mounts that an
- * automounter creates on lookup, any name in another case. Only file systems that are known to list
- * all names are trusted; a FUSE file system can have any properties, and so can an unknown one. */
+ * automounter creates on lookup, any name spelled in another case. Only file systems known to list
+ * all names are trusted; a FUSE or unknown file system may do anything. */
 #include "storage/origin/origin_priv.h"
 
 #include <dirent.h>
@@ -35,7 +35,7 @@ enum cop_origin_lists cop_origin_type_lists(uint32_t type)
 		{XFS_SUPER_MAGIC, COP_ORIGIN_LISTS_ALL}, {RAMFS_MAGIC, COP_ORIGIN_LISTS_ALL},
 		{SQUASHFS_MAGIC, COP_ORIGIN_LISTS_ALL}, {CRAMFS_MAGIC, COP_ORIGIN_LISTS_ALL},
 		{0xE0F5E1E2 /* erofs */, COP_ORIGIN_LISTS_ALL},
-		/* Alternative spellings of names, on any server. */
+		/* These accept alternative spellings of names, whatever the server. */
 		{MSDOS_SUPER_MAGIC, COP_ORIGIN_LISTS_SPELLINGS},
 		{0x2011BAB0 /* exfat */, COP_ORIGIN_LISTS_SPELLINGS},
 		{0x5346544E /* ntfs */, COP_ORIGIN_LISTS_SPELLINGS},
@@ -56,7 +56,7 @@ enum cop_origin_lists cop_origin_type_lists(uint32_t type)
 
 /* ---- case ---- */
 
-/* The name with the case of its letters inverted; false: it has no letters. */
+/* Inverts the case of the letters of a name; false: it has no letters. */
 static bool respell(const char *name, char out[256])
 {
 	bool letters = false;
@@ -72,8 +72,8 @@ static bool respell(const char *name, char out[256])
 	return letters;
 }
 
-/* Looks up the names of a block in another spelling. 1: one does not exist; 0: it is the same file;
- * -1: no name has letters. */
+/* Looks up the names of a block in another spelling. Returns 1 if such a name does not exist, 0 if
+ * it is the same file, -1 if no name has letters. */
 static int try_spellings(struct cop_origin_real *o, int dir, const char *block, ssize_t n)
 {
 	char other[256];
@@ -94,8 +94,8 @@ static int try_spellings(struct cop_origin_real *o, int dir, const char *block, 
 	return -1;
 }
 
-/* XFS has no flag for it: mkfs.xfs -n version=ci applies to the whole file system. -1: this
- * directory does not show it. */
+/* XFS has no flag for case folding per directory: mkfs.xfs -n version=ci applies to the whole file
+ * system. Returns -1 if this directory does not tell. */
 static int keeps_case(struct cop_origin_real *o, int fd)
 {
 	char block[4096] __attribute__((aligned(8)));
@@ -113,8 +113,8 @@ static int keeps_case(struct cop_origin_real *o, int fd)
 	return keeps;
 }
 
-/* The kernel answers this from the cached inode of the directory. A file system without such flags
- * has no such directories. */
+/* The kernel answers this from the cached inode of the directory. File systems without these flags
+ * have no directories that fold case. */
 static bool folds_case(int fd)
 {
 	int dir = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), flags = 0;
@@ -159,8 +159,8 @@ static bool add_layer(void *arg, const char *dir)
 	return lists >= COP_ORIGIN_LISTS_BY_FLAG;
 }
 
-/* An option with one or more directories. A colon or backslash in a name is escaped with a
- * backslash; an overlay with such names is not trusted. */
+/* Handles an option that lists one or more directories. Colons and backslashes in names are escaped
+ * with a backslash; an overlay with such names is not trusted. */
 static bool add_layers(char *dirs, bool (*fn)(void *arg, const char *dir), void *arg)
 {
 	char *save = NULL;
@@ -193,7 +193,7 @@ bool cop_origin_layers(char *options, bool (*fn)(void *arg, const char *dir), vo
 	return any;
 }
 
-/* The options of an overlay in mountinfo: ... major:minor ... - overlay SOURCE OPTIONS. */
+/* Finds the options of an overlay in mountinfo: ... major:minor ... - overlay SOURCE OPTIONS. */
 static char *find_options(char *mounts, uint64_t dev)
 {
 	char *save = NULL, *dash, *options;
@@ -209,8 +209,8 @@ static char *find_options(char *mounts, uint64_t dev)
 	return NULL;
 }
 
-/* An overlay has the names of its layers, so it lists all names if each of them does. Layers may be
- * inaccessible: paths of the host, seen from inside a container. */
+/* An overlay shows the names of its layers, so it lists all names if every layer does. A layer may
+ * be inaccessible: inside a container, its path refers to the host. */
 static enum cop_origin_lists find_overlay(
 	struct cop_origin_real *o, uint64_t dev, unsigned depth, bool *known)
 {
@@ -231,7 +231,7 @@ static enum cop_origin_lists find_overlay(
 
 /* ---- all file systems ---- */
 
-/* known: the result applies to all directories of this file system. */
+/* Sets *known if the result applies to all directories of this file system. */
 static enum cop_origin_lists find_lists(
 	struct cop_origin_real *o, int fd, uint64_t dev, unsigned depth, bool *known)
 {
@@ -277,7 +277,7 @@ static void note(struct cop_origin_types *t, uint64_t dev, enum cop_origin_lists
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* Each device is a separate file system, so one check per device is sufficient. */
+/* Each device is a separate file system, so one check per device is enough. */
 static enum cop_origin_lists lists_of(struct cop_origin_real *o, int fd, uint64_t dev)
 {
 	enum cop_origin_lists lists = COP_ORIGIN_LISTS_HIDES;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The file: header, bodies of chunks, then the tail: bodies of listings, the source, and one index
- * record with its path per record. Little endian; bodies of listings are aligned to 8 bytes. */
+/* The layout of the file: the header, the bodies of chunks, then the tail, which consists of the
+ * bodies of listings, the source, and one index entry with its path for each record. Little endian;
+ * bodies of listings are aligned to 8 bytes. */
 #ifndef COP_STORAGE_PACKFILE_PRIV_H
 #define COP_STORAGE_PACKFILE_PRIV_H
 
@@ -15,13 +16,13 @@ struct packfile_head {
 	char magic[8];
 	uint32_t version, records;
 	uint64_t tail, tail_len, tail_sum;
-	uint32_t source_at, source_len; /* in the tail; followed by the index */
+	uint32_t source_at, source_len; /* in the tail; the index follows */
 	uint32_t chunk_bytes, zero;
 	uint64_t sum; /* XXH3-64 of all preceding fields */
 };
 _Static_assert(sizeof(struct packfile_head) == 64, "heads have no padding");
 
-/* Followed by the NUL-terminated path. */
+/* The NUL-terminated path follows. */
 struct packfile_index {
 	uint64_t version, size, index, at, sum;
 	uint32_t len;
@@ -30,7 +31,7 @@ struct packfile_index {
 };
 _Static_assert(sizeof(struct packfile_index) == 48, "index records have no padding");
 
-/* cop_packfile_open for a descriptor; takes ownership of it. */
+/* Like cop_packfile_open, for a descriptor, of which it takes ownership. */
 int cop_packfile_open_fd(
 	int fd, const char *source, size_t chunk_bytes, uid_t owner, struct cop_packfile **out);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tail is read at once and remains in memory. Chunks are copied from pieces of the file: the
- * first user of a piece reads it, and concurrent users wait for it. */
+/* Reads a pack. The tail is read at once and stays in memory. Chunks are copied from pieces of the
+ * file: the first user of a piece reads it, and concurrent users wait. */
 #include "storage/packfile/packfile_priv.h"
 
 #include <dirent.h>
@@ -31,7 +31,7 @@ struct cop_packfile {
 	struct cop_packfile_record *record;
 	size_t records;
 	struct cop_htab table;
-	pthread_mutex_t lock; /* for the pieces; no I/O with it held */
+	pthread_mutex_t lock; /* protects the pieces; no I/O with it held */
 	pthread_cond_t ready;
 	struct piece piece[PIECES];
 	uint64_t clock;
@@ -277,8 +277,8 @@ const struct cop_packfile_record *cop_packfile_any(
 
 /* ---- pieces ---- */
 
-/* The piece, or a slot for it: an empty one, else the least recently used; NULL: all are in use.
- * Called with the lock held. */
+/* Returns the piece, or a slot for it: an empty one, else the least recently used; NULL: all are in
+ * use. Called with the lock held. */
 static struct piece *choose(struct cop_packfile *p, uint64_t number)
 {
 	struct piece *best = NULL;

@@ -12,7 +12,7 @@ struct cop_packfile_writer {
 	char *tmp, *source, *path;
 	int fd;
 	size_t chunk_bytes;
-	uint64_t limit, written; /* written: including the buffer */
+	uint64_t limit, written; /* written: includes the buffer */
 	uint32_t records;
 	struct cop_buf listings, index, buffer;
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Index of the parts in the file. The file is append-only: nothing is moved or freed individually,
- * and an obsolete part remains until the file is restarted. */
+/* The index of the parts in the file. The file is append-only: nothing is moved or freed
+ * individually, and an obsolete part stays until the file is restarted. */
 #include "storage/spill/spill_priv.h"
 
-/* Parts are page-aligned, so writes never read a page first. */
+/* Parts are page-aligned, so that no write has to read a page first. */
 #define ALIGN 4096u
 
 /* Two independent hashes of the complete key: 128 bits that identify a part. */
@@ -37,7 +37,7 @@ static uint64_t aligned(size_t len)
 	return (len + ALIGN - 1) / ALIGN * (uint64_t)ALIGN;
 }
 
-/* Once no write is in progress, the file can be restarted at offset 0. */
+/* The file can be restarted at offset 0 once it is empty and no write is in progress. */
 static void rewind_if_empty(struct cop_spill *s)
 {
 	if (!s->index.count && !s->writing)
@@ -62,13 +62,12 @@ void cop_spill_empty(struct cop_spill *s)
 	rewind_if_empty(s);
 }
 
-/* The file is restarted once this many times its size has been rejected without a single read from
- * it. If programs cycle through a larger set of files than that, the part that fits is not worth
- * keeping. */
+/* The file is restarted once it has turned away this many times its size without a single read. If
+ * programs cycle through more data than that, the part that fits is not worth keeping. */
 #define PASSES 4
 
-/* Rejects these bytes for lack of room. If too many have been rejected since the last read, the
- * file is emptied. */
+/* Turns away this many bytes for lack of room. If that was too much since the last read, empties
+ * the file. */
 static void turn_away(struct cop_spill *s, size_t len)
 {
 	s->passed += len;

@@ -43,7 +43,7 @@ struct answer {
 	void *arg;
 };
 
-/* Answers the requesters of running reads before these reads end. Called with the lock held. */
+/* Answers the requesters of reads that are still running. Called with the lock held. */
 static unsigned abandon_running(struct cop_spill *s, struct answer out[SPILL_WORKERS])
 {
 	struct cop_list *item;
@@ -114,7 +114,7 @@ void cop_spill_give_up(struct cop_spill *s, const char *why)
 	cop_spill_cancel(s, -EIO);
 }
 
-/* Frees the disk space, which programs may need. */
+/* Disables the disk and frees its space, which programs may need. */
 static void fail(struct cop_spill *s, const char *what, int rc)
 {
 	char why[128];
@@ -141,7 +141,7 @@ static void run_write(struct cop_spill *s, struct spill_write *w)
 		rc = write_all(s->fd, w->obj->data, len, w->offset);
 	if (wanted && !rc)
 		cop_stats_add(s->conf.stats, COP_SPILL_WRITTEN_BYTES, len);
-	/* Until here the part is read from memory. */
+	/* Until this point, the part is read from memory. */
 	if (rc)
 		fail(s, "cannot write", rc);
 	pthread_mutex_lock(&s->lock);
@@ -199,7 +199,7 @@ static void run_read(struct cop_spill *s, struct spill_read *r)
 	cop_list_remove(&r->link);
 	is_same = s->age == r->age;
 	pthread_mutex_unlock(&s->lock);
-	/* The disk is at fault, unless the bytes were overwritten during the read. */
+	/* The disk is to blame, unless the bytes were overwritten during the read. */
 	if (rc && rc != -ENOMEM && is_same)
 		fail(s, "cannot read", rc);
 	answer_read(s, r, rc);
@@ -208,7 +208,7 @@ static void run_read(struct cop_spill *s, struct spill_read *r)
 
 /* ---- the threads ---- */
 
-/* Reads have waiters and go first; writes have none. */
+/* Reads go first because somebody waits for them; nobody waits for writes. */
 void *cop_spill_work(void *spill)
 {
 	struct cop_spill *s = spill;
@@ -229,8 +229,8 @@ void *cop_spill_work(void *spill)
 	return NULL;
 }
 
-/* Milliseconds until the oldest read is too slow; UINT64_MAX: none is running. Called with the lock
- * held. */
+/* The number of ms until the oldest read is too slow; UINT64_MAX: none is running. Called with the
+ * lock held. */
 static uint64_t patience_ms(const struct cop_spill *s)
 {
 	const struct spill_read *r;

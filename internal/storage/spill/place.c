@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Selects the directory of the file and opens it. */
+/* Chooses the directory of the file and opens it. */
 #include "job/conf/conf.h"
 #include "storage/spill/spill_priv.h"
 
@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-/* The file is inaccessible to others: it is unnamed, or unlinked at once on file systems without
- * O_TMPFILE (overlayfs before Linux 6.3). */
+/* Opens a file that is inaccessible to others: unnamed or, on file systems without O_TMPFILE
+ * (overlayfs before Linux 6.3), unlinked at once. */
 static int open_file(const char *dir)
 {
 	int fd = open(dir, O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC | O_NOATIME, 0600);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Turns the figures into advice. Parameters and defaults are from the user's guide of SCR (Scalable
- * Checkpoint/Restart), section "SCR parameters": SCR_FILE_BUF_SIZE, the copy buffer between cache
- * and parallel file system, 1 MiB; SCR_MPI_BUF_SIZE, the send buffer of redundancy data, 128 KiB;
- * SCR_FLUSH_WIDTH, the number of processes that write to the parallel file system at a time, 256;
- * SCR_COPY_TYPE, the redundancy scheme; SINGLE has no redundancy. */
+/* Turns the figures into advice. Parameters and defaults are from the user guide of SCR (Scalable
+ * Checkpoint/Restart), section "SCR parameters": SCR_FILE_BUF_SIZE, the buffer for copies between
+ * cache and parallel file system, 1 MiB; SCR_MPI_BUF_SIZE, the send buffer for redundancy data, 128
+ * KiB; SCR_FLUSH_WIDTH, the number of processes that write to the parallel file system at a time,
+ * 256; SCR_COPY_TYPE, the redundancy scheme, where SINGLE has no redundancy. */
 #include <math.h>
 
 #include "base/base/grow.h"
 #include "trace/checkpoint/checkpoint_priv.h"
 
-/* Advice about when and where SCR writes checkpoints. Parameters and defaults are from the user's
- * guide of SCR 3, section "SCR parameters": SCR_FLUSH_ASYNC 0, SCR_FLUSH_TYPE SYNC, SCR_FLUSH 10
+/* Advice on when and where SCR writes checkpoints. Parameters and defaults are from the user guide
+ * of SCR 3, section "SCR parameters": SCR_FLUSH_ASYNC 0, SCR_FLUSH_TYPE SYNC, SCR_FLUSH 10
  * (checkpoints between flushes), SCR_CACHE_BYPASS 1, SCR_CACHE_SIZE 1, SCR_SET_SIZE 8,
  * SCR_SET_FAILURES 2, SCR_FETCH_BYPASS 0, SCR_CHECKPOINT_SECONDS and SCR_CHECKPOINT_OVERHEAD 0 (no
  * limit). */
 
-/* The slower tier that receives the most bytes; 0 if none does. */
+/* Returns the slower tier to which the run writes the most bytes; 0 if it writes to none. */
 static unsigned target_of(const struct cop_ckpt_report *r, const struct run *run)
 {
 	unsigned best = 0;
@@ -46,7 +46,7 @@ static void advise_async(struct cop_ckpt_report *r, const struct run *run)
 			COP_MAX(run->dur - f->inside, 0.0));
 }
 
-/* Writing to the cache does not pay off if the target is as fast. */
+/* Advises against writing to the cache if the target is as fast. */
 static void advise_bypass(struct cop_ckpt_report *r, const struct run *run)
 {
 	unsigned t = target_of(r, run);
@@ -65,7 +65,7 @@ static void advise_bypass(struct cop_ckpt_report *r, const struct run *run)
 			r->conf->tier[0]);
 }
 
-/* The run with the shortest checkpoints among those that write to the first tier. */
+/* Returns the run with the shortest checkpoints among those that write to the first tier. */
 static const struct run *best_cached(const struct cop_ckpt_report *r)
 {
 	const struct run *best = NULL;
@@ -92,7 +92,7 @@ static void advise_cache(struct cop_ckpt_report *r, const struct run *run)
 			r->conf->tier[0], run->pace.cost - best->pace.cost);
 }
 
-/* XOR with sets of N writes an extra 1/(N - 1). */
+/* XOR with sets of N writes an extra 1/(N - 1) of the data. */
 static void advise_set(struct cop_ckpt_report *r, const struct run *run)
 {
 	double more = run->tier[0].ratio - 1, n = 1 + 1 / more;
@@ -107,7 +107,7 @@ static void advise_set(struct cop_ckpt_report *r, const struct run *run)
 			r->conf->tier[0], 100 * more, n, 2 * round(n), 100 / (2 * round(n) - 1));
 }
 
-/* The flush time per checkpoint. */
+/* Returns the flush time per checkpoint. */
 static double flush_of_each(const struct run *run)
 {
 	return run->pace.n > 0 ? run->flush.covered / run->pace.n : 0;
@@ -162,7 +162,7 @@ static void advise_interval(struct cop_ckpt_report *r, const struct run *run)
 			100 * cop_ckpt_lost(p->cost, p->interval, mtbf));
 }
 
-/* Without a failure rate, only the share of time can be judged. */
+/* Judges the share of time spent on checkpoints; more is not possible without a failure rate. */
 static void advise_overhead(struct cop_ckpt_report *r, const struct run *run)
 {
 	const struct pace *p = &run->pace;
@@ -178,7 +178,7 @@ static void advise_overhead(struct cop_ckpt_report *r, const struct run *run)
 			100 * share, 20 * p->cost, p->cost + p->interval);
 }
 
-/* Files that are fetched into the cache and then read from it. */
+/* Advises on files that are fetched into the cache and then read from there. */
 static void advise_fetch(struct cop_ckpt_report *r, const struct run *run)
 {
 	unsigned t = target_of(r, run);
@@ -230,19 +230,19 @@ struct cop_buf *cop_ckpt_about(struct cop_ckpt_report *r, const struct run *run,
 	r->advice[r->advices] = (struct cop_buf){0};
 	cop_ckpt_put_str(s, run->name);
 	cop_ckpt_put_str(s, what);
-	cop_ckpt_put_str(s, ""); /* replaced by the complete text */
+	cop_ckpt_put_str(s, ""); /* replaced once the text is complete */
 	return &r->advice[r->advices++];
 }
 
 /* ---- sizes with the most bytes ---- */
 
 struct carrier {
-	double size, count, share; /* share: of all bytes written to the tier */
+	double size, count, share; /* share of all bytes written to the tier */
 };
 
 enum by { BY_BYTES, BY_COUNT, BY_SIZE };
 
-/* The size of writes to a tier with the most bytes, with the most calls, or the largest. */
+/* Finds the write size to a tier that accounts for the most bytes or calls, or the largest size. */
 static struct carrier find_carrier(const struct tier *t, enum by by)
 {
 	const struct cop_rows *rows = &t->rows[TAB_SIZES];
@@ -301,7 +301,7 @@ static void advise_redundancy(struct cop_ckpt_report *r, const struct run *run, 
 
 /* ---- the flush ---- */
 
-/* The other run with the least time per byte written to this tier. */
+/* Finds the other run with the least time per byte written to this tier. */
 static const struct run *find_faster(
 	const struct cop_ckpt_report *r, const struct run *run, unsigned tier)
 {

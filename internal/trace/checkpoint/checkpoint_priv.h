@@ -10,26 +10,27 @@
 struct spans;
 struct spans *cop_ckpt_spans_new(void);
 void cop_ckpt_spans_free(struct spans *s);
-/* May be called by any thread. -ENOMEM. */
+/* Any thread may call this. -ENOMEM. */
 int cop_ckpt_spans_add(struct spans *s, const struct cop_trace_event *e, bool checkpoint);
 
-/* In seconds. A thread flushes while it writes to a slower tier outside its own checkpoints. */
+/* Flush times, in seconds. A thread is flushing while it writes to a slower tier outside its own
+ * checkpoints. */
 struct flush {
-	double dur;     /* of the thread with the longest flush */
-	double covered; /* time in which at least one thread flushes */
-	double overlap; /* part of covered in which at least one thread checkpoints */
-	double about;   /* error bound of the times above */
-	double inside;  /* of the thread that writes longest to a slower tier within checkpoints */
+	double dur;     /* flush time of the thread that flushes longest */
+	double covered; /* time during which at least one thread is flushing */
+	double overlap; /* part of `covered` during which at least one thread is checkpointing */
+	double about;   /* maximum error of the times above */
+	double inside;  /* longest time that a thread writes to a slower tier within checkpoints */
 	uint64_t threads;
 };
-/* The thread with the most checkpoint time: number of checkpoints, time of each, and time from the
- * end of one to the begin of the next. */
+/* The pace of the thread with the most checkpoint time: how many checkpoints it writes, how long
+ * each takes, and the time from the end of one to the start of the next. */
 struct pace {
-	double n, cost, interval; /* interval: NAN if there is only one */
-	double dur, whole;        /* in checkpoints; from the first to the last */
+	double n, cost, interval; /* interval is NAN if there is only one */
+	double dur, whole;        /* time in checkpoints; time from the first to the last */
 };
-/* Adds the time of each thread in outermost checkpoint events to `events`, and the nested events to
- * `nested`. -ENOMEM. */
+/* Adds the time that each thread spends in outermost checkpoint events to `events`, and the nested
+ * events to `nested`. -ENOMEM. */
 int cop_ckpt_spans_finish(struct spans *s, struct cop_tab *events, struct cop_tab *nested,
 	struct flush *out, struct pace *pace);
 
@@ -37,26 +38,26 @@ int cop_ckpt_spans_finish(struct spans *s, struct cop_tab *events, struct cop_ta
 
 enum { TAB_CALLS, TAB_CLASSES, TAB_FILES, TAB_SIZES, TABS };
 
-/* Bytes, seconds, counts of one tier of one run. */
+/* Bytes, seconds and counts for one tier in one run. */
 struct tier {
-	struct cop_rows rows[TABS]; /* calls by name, pid, tid; sizes by name, size */
+	struct cop_rows rows[TABS]; /* calls are keyed by name, pid, tid; sizes by name, size */
 	double dur, read, written, size, calls;
-	double per_file; /* calls; NAN without files */
-	double ratio;    /* bytes written per byte that the program produced; NAN: not known */
+	double per_file; /* calls per file; NAN without files */
+	double ratio;    /* bytes written per byte that the program produced; NAN if not known */
 };
 struct run {
 	const char *name;
 	struct cop_rows events; /* checkpoint events by process, thread */
 	struct cop_rows nested; /* nested checkpoint events, by name */
-	double count, dur;      /* number of events; dur: of the slowest thread */
+	double count, dur;      /* number of events; their time in the slowest thread */
 	double produced;        /* NAN: not known */
 	struct flush flush;
 	struct pace pace;
-	double nodes; /* number of nodes named by events; 1 if none is */
+	double nodes; /* number of nodes that events name; 1 if they name none */
 	struct tier tier[COP_CKPT_TIERS_MAX];
 };
 const struct cop_ckpt_conf *cop_ckpt_conf_of(const struct cop_ckpt *c);
-/* The run owns the tables of c from now on, whatever the result is. */
+/* The run takes ownership of c's tables, even on failure. */
 int cop_ckpt_finish(struct cop_ckpt *c, const char *name, struct run *out, struct cop_err *err);
 void cop_ckpt_run_fini(struct run *r, unsigned tiers);
 
@@ -70,7 +71,7 @@ struct sheet {
 	size_t n, cap;
 	bool failed;
 };
-/* Sets the columns from "name:kind ...". The kind is a letter: t, s, w, r for the kinds of enum
+/* Sets the columns from "name:kind ...". The kind is a letter: t, s, w or r for the kinds of enum
  * cop_grid_kind, n for a number as text. */
 void cop_ckpt_sheet_cols(struct sheet *s, const char *cols);
 void cop_ckpt_sheet_col(struct sheet *s, const char *name, enum cop_grid_kind kind);
@@ -86,10 +87,10 @@ void cop_ckpt_sheet_fini(struct sheet *s);
 struct cop_ckpt_report;
 void cop_ckpt_put_model(struct cop_ckpt_report *r, const struct run *run);
 void cop_ckpt_put_interval(struct cop_ckpt_report *r, const struct run *run);
-/* The optimum time from the end of a checkpoint to the begin of the next. */
+/* Return the optimal time from the end of a checkpoint to the start of the next. */
 double cop_ckpt_young(double cost, double mtbf);
 double cop_ckpt_daly(double cost, double mtbf);
-/* The share of time lost to checkpoints and to recomputation after failures. */
+/* Returns the share of time lost to checkpoints and to recomputation after failures. */
 double cop_ckpt_lost(double cost, double interval, double mtbf);
 
 /* ---- report.c, lists.c, advice.c ---- */
@@ -114,14 +115,14 @@ struct cop_ckpt_report {
 	struct run *run;
 	size_t runs;
 	struct sheet sheet[SHEETS];
-	struct cop_buf *advice; /* texts that the sheet points to */
+	struct cop_buf *advice; /* texts to which the advice sheet points */
 	size_t advices;
 };
 void cop_ckpt_list_classes(struct cop_ckpt_report *r, struct run *run, unsigned tier);
 void cop_ckpt_list_calls(struct cop_ckpt_report *r, struct run *run, unsigned tier);
 void cop_ckpt_list_files(struct cop_ckpt_report *r, struct run *run, unsigned tier);
 void cop_ckpt_list_sizes(struct cop_ckpt_report *r, struct run *run, unsigned tier);
-/* The size in a row that is keyed by call and size. */
+/* Returns the size from a row that is keyed by call and size. */
 double cop_ckpt_size_of(const struct cop_row *row);
 bool cop_ckpt_holds(struct cop_trace_str s, const char *word);
 void cop_ckpt_advise(struct cop_ckpt_report *r);

@@ -48,9 +48,9 @@ int cop_ckpt_add_tier(struct cop_ckpt_conf *conf, const char *word, struct cop_e
 	return add_prefix(conf, i, equals + 1, err);
 }
 
-/* "2.5GB/s": a number, optionally a unit, "/s", and "/node" for the bandwidth of each node. Units
- * with a B but no i are decimal, as vendors use them; a bare K, M, G, T is binary, as elsewhere in
- * Copper. 0: invalid. */
+/* Parses a bandwidth such as "2.5GB/s": a number, optionally followed by a unit, "/s", and "/node"
+ * if it is the bandwidth of each node. Units with a B but no i are decimal, as vendors use them; a
+ * bare K, M, G or T is binary, as elsewhere in Copper. Returns 0 if invalid. */
 static double parse_bandwidth(const char *text, bool *per_node)
 {
 	static const char units[] = "KMGTP";
@@ -99,7 +99,7 @@ int cop_ckpt_add_model(struct cop_ckpt_conf *conf, const char *word, struct cop_
 	return 0;
 }
 
-/* The factor of "xor:8"; 0: unknown scheme. */
+/* Returns the factor of a scheme such as "xor:8"; 0 if unknown. */
 static double factor_of(const char *word)
 {
 	unsigned n = 8, k = 2;

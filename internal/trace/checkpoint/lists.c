@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The lists of a run's tier: the largest files, and the calls. */
+/* Lists for one tier of a run, such as the largest files and the calls. */
 #include <math.h>
 
 #include "trace/checkpoint/checkpoint_priv.h"
@@ -16,7 +16,7 @@ static size_t limited(const struct cop_ckpt_report *r, size_t n)
 	return r->conf->limit && n > r->conf->limit ? (size_t)r->conf->limit : n;
 }
 
-/* Lists the first rows by a column, with all their keys and values. */
+/* Lists the first rows in order of a column, with all their keys and values. */
 static void list(struct cop_ckpt_report *r, unsigned sheet, struct run *run, unsigned tier,
 	unsigned tab, const char *sort)
 {
@@ -47,7 +47,7 @@ void cop_ckpt_list_files(struct cop_ckpt_report *r, struct run *run, unsigned ti
 
 struct call {
 	struct cop_trace_str name;
-	double count, dur, size; /* dur and size: maximum over processes */
+	double count, dur, size; /* dur and size are maxima over the processes */
 };
 
 static int by_dur(const void *p, const void *q)
@@ -65,7 +65,8 @@ static bool same_text(struct cop_trace_str a, struct cop_trace_str b)
 	return a.len == b.len && !memcmp(a.at, b.at, a.len);
 }
 
-/* Sums rows (name, pid, tid) from i to the last one with the same name. */
+/* Sums rows keyed by name, pid and tid, from i through the last with the same name. Returns the row
+ * after it. */
 static size_t add_up_call(const struct cop_rows *rows, size_t i, struct call *out)
 {
 	double dur = 0, size = 0;
@@ -86,8 +87,8 @@ static size_t add_up_call(const struct cop_rows *rows, size_t i, struct call *ou
 	return i;
 }
 
-/* The number of calls of this name per file of the tier in the first run; NAN if it has no files
- * there. */
+/* Returns the number of calls of this name per file of the tier in the first run; NAN if that run
+ * has no files there. */
 static double per_file_first(
 	const struct cop_ckpt_report *r, unsigned tier, struct cop_trace_str name)
 {
@@ -137,7 +138,7 @@ void cop_ckpt_list_calls(struct cop_ckpt_report *r, struct run *run, unsigned ti
 
 /* ---- sizes ---- */
 
-/* The size in a row keyed by call and size. */
+/* */
 double cop_ckpt_size_of(const struct cop_row *row)
 {
 	char copy[32] = "";
@@ -146,7 +147,8 @@ double cop_ckpt_size_of(const struct cop_row *row)
 	return strtod(copy, NULL);
 }
 
-/* The size at a rank, from 0, in rows sorted by size with a count each. */
+/* Returns the size at a rank, counted from 0, in rows that are sorted by size and have a count
+ * each. */
 static double ranked(const struct cop_row *row, size_t n, double rank)
 {
 	double seen = 0;
@@ -165,7 +167,7 @@ static double quantile(const struct cop_row *row, size_t n, double count, double
 	return low + (ranked(row, n, floor(at) + 1) - low) * (at - floor(at));
 }
 
-/* Describes the sizes of one call: n rows, sorted by size. */
+/* Describes the sizes of one call, in n rows sorted by size. */
 static void describe(struct sheet *s, const struct cop_row *row, size_t n)
 {
 	double count = 0, sum = 0, squares = 0, mean;
@@ -186,7 +188,7 @@ static void describe(struct sheet *s, const struct cop_row *row, size_t n)
 	cop_ckpt_put(s, cop_ckpt_size_of(&row[n - 1]));
 }
 
-/* The number of rows from i on with the same first key. */
+/* Returns how many rows from i on have the same first key. */
 static size_t alike(const struct cop_rows *r, size_t i)
 {
 	size_t n = 1;

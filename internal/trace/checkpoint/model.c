@@ -18,8 +18,8 @@ double cop_ckpt_daly(double cost, double mtbf)
 	return cost < 2 * mtbf ? sqrt(2 * cost * mtbf) * (1 + sqrt(x) / 3 + x / 9) - cost : mtbf;
 }
 
-/* Daly's time to solution with exponential failures and zero restart time: an interval with its
- * checkpoint takes mtbf (e^((interval + cost) / mtbf) - 1). */
+/* Uses Daly's time to solution with exponentially distributed failures and no restart time: an
+ * interval and its checkpoint take mtbf (e^((interval + cost) / mtbf) - 1). */
 double cop_ckpt_lost(double cost, double interval, double mtbf)
 {
 	return 1 - interval / (mtbf * expm1((interval + cost) / mtbf));
@@ -47,14 +47,15 @@ void cop_ckpt_put_interval(struct cop_ckpt_report *r, const struct run *run)
 
 /* ---- times ---- */
 
-/* One prediction: a number of nodes, each with the observed bytes per node, and a scheme, or the
- * observed redundancy. */
+/* One prediction: for a number of nodes, each with the observed bytes per node, and a redundancy
+ * scheme, or the observed redundancy if NULL. */
 struct future {
 	double nodes;
 	const struct cop_ckpt_scheme *scheme;
 };
 
-/* The bytes a run writes to a tier, observed or predicted. A scheme affects the first tier. */
+/* Returns the bytes that a run writes to a tier, observed or predicted. A scheme affects only the
+ * first tier. */
 static double bytes_for(const struct run *run, unsigned tier, const struct future *f)
 {
 	double written = run->tier[tier].written, size = run->produced;

@@ -14,7 +14,7 @@ static struct cop_trace_str str(const char *text)
 	return (struct cop_trace_str){text, strlen(text)};
 }
 
-/* Times in seconds; a size of 0 means none. */
+/* Makes an event; times are in seconds, and a size of 0 means none. */
 static struct cop_trace_event event(const char *name, const char *tid, const char *file,
 	unsigned at, unsigned dur, uint64_t size)
 {
@@ -43,10 +43,10 @@ static void configure(struct cop_ckpt_conf *conf)
 	assert_int_equal(cop_ckpt_add_model(conf, "ssd=100", NULL), 0);
 }
 
-/* Further words of the command line; NULL: none. */
+/* More command-line words; NULL if none. */
 static const char *mtbf, *nodes, *scheme;
 
-/* Checks what the report of these events has between two words. */
+/* Checks that the report on these events has `want` after `from`. */
 static void check(const struct cop_trace_event *e, size_t n, const char *from, const char *want)
 {
 	static const char *const names[] = {"run"};
@@ -124,7 +124,7 @@ static void an_event_within_another_one_does_not_count_again(void **state)
 		event("checkpoint.get", "1", "", 2, 1, 70),
 		event("checkpoint.get", "1", "", 3, 2, 0), event("checkpoint", "1", "", 1, 5, 600),
 		event("checkpoint.save", "1", "", 1, 4, 600),
-		event("checkpoint", "1", "", 6, 2, 100),   /* touches the first */
+		event("checkpoint", "1", "", 6, 2, 100),   /* adjacent to the first */
 		event("checkpoint.get", "2", "", 2, 3, 0), /* another thread */
 	};
 
@@ -134,7 +134,7 @@ static void an_event_within_another_one_does_not_count_again(void **state)
 	check(e, 6, "case,name,count,dur\n",
 		"run,checkpoint.save,1,4.000000000\nrun,checkpoint.get,2,3.000000000\n\n");
 	check(e, 6, "files,calls,per_file\n", "run,ssd,0.000000000,0,0,0,700,0.000000,0,0,\n");
-	/* The same pid and tid in two files is two threads. */
+	/* The same pid and tid in two files are two threads. */
 	e[3].source = 1;
 	check(e, 6, "case,events,checkpoint,ssd:dur,pfs:dur\n",
 		"run,4,7.000000000,0.000000000,0.000000000\n");
@@ -169,7 +169,8 @@ static void the_best_interval_is_that_of_young_and_daly(void **state)
 	check(e, 3, "case,checkpoints,cost,interval,mtbf,young,daly,lost,best_lost\n",
 		"run,2,60.000000000,1000.000000000,3600.000000000,657.267069006,617.875649626,"
 		"0.188687,0.171636\n");
-	/* A share is never more than the whole: almost nothing but checkpoints, each an hour. */
+	/* The program does almost nothing but write checkpoints, an hour each; a share still never
+	 * exceeds the whole. */
 	mtbf = "1h";
 	check(often, 3, "case,checkpoints,cost,interval,mtbf,young,daly,lost,best_lost\n",
 		"run,2,3600.000000000,1.000000000,3600.000000000,5091.168824543,2974.011537018,"
@@ -192,7 +193,7 @@ static void predictions_know_nodes_and_schemes(void **state)
 		e[i].host = str(i ? "node1" : "node2"); /* two nodes */
 	nodes = "2,8";
 	scheme = "xor:5";
-	/* 400 bytes by two nodes, a quarter more, at 100 bytes in a second of each node */
+	/* Two nodes write 400 bytes and a quarter more, at 100 bytes per second and node. */
 	check(e, 3, "case,what,size,dur,nodes,scheme,factor\n",
 		"run,ssd,500,2.500000000,2,xor:5,1.250000\n"
 		"run,ssd,2000,2.500000000,8,xor:5,1.250000\n");

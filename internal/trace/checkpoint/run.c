@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sums of a run: a few tables per tier, one per question. */
+/* Aggregates a run in a few tables per tier, one for each question. */
 #include <math.h>
 
 #include "trace/checkpoint/checkpoint_priv.h"
@@ -95,8 +95,8 @@ void cop_ckpt_free(struct cop_ckpt *c)
 
 /* ---- events ---- */
 
-/* The tier with the longest prefix that is the file or one of its parents; the number of tiers if
- * none matches. */
+/* Returns the tier with the longest prefix that is the file or one of its parent directories; the
+ * number of tiers if none matches. */
 static unsigned tier_of(const struct cop_ckpt_conf *conf, struct cop_trace_str file)
 {
 	const struct cop_ckpt_prefix *best = NULL;
@@ -140,7 +140,7 @@ int cop_ckpt_add(struct cop_ckpt *c, unsigned worker, const struct cop_trace_eve
 
 	if ((e->kind != COP_TRACE_SPAN && e->kind != COP_TRACE_AGGREGATE) || e->unfinished)
 		return 0;
-	/* An aggregate has no times of its spans, so it is counted as is. */
+	/* The times of an aggregate's spans are unknown, so it is counted as it is. */
 	if (cop_select_test(c->event, worker, e))
 		rc = e->kind == COP_TRACE_SPAN ? cop_ckpt_spans_add(c->spans, e, true)
 					       : cop_tab_add(c->events, worker, e);
@@ -166,7 +166,7 @@ static int finish_table(
 	return rc;
 }
 
-/* Sums up calls, in rows by pid, tid, name. */
+/* Sums up the calls in rows keyed by pid, tid and name. */
 static void add_up_calls(struct tier *t)
 {
 	const struct cop_rows *r = &t->rows[TAB_CALLS];
@@ -189,7 +189,8 @@ static void add_up_calls(struct tier *t)
 	t->per_file = t->rows[TAB_FILES].n ? t->calls / (double)t->rows[TAB_FILES].n : NAN;
 }
 
-/* Bytes written by threads with checkpoint events. Both tables are sorted by thread. */
+/* Returns the bytes written by threads that have checkpoint events. Both tables are sorted by
+ * thread. */
 static double written_by_checkpoints(const struct cop_rows *events, const struct cop_rows *calls)
 {
 	double sum = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Events of one program thread arrive on several of our threads, in any order, and a checkpoint
- * event is written after the events nested in it, so nesting is known only at the end. Each program
- * thread therefore stores its checkpoint events, and two unions of spans, in bounded memory. A
- * nested checkpoint event is never counted, so nested events are dropped when memory runs out.
- * There are few such events: one lock per shard suffices, and two locks are never held at once. */
+/* Events of one program thread arrive on several of our threads, in any order, and the trace has a
+ * checkpoint event after the events nested in it, so nesting is known only at the end. Therefore,
+ * checkpoint events and two unions of spans are stored for each program thread, in bounded memory.
+ * Nested checkpoint events never count, so they are dropped when the memory is full. There are few
+ * such events, so one lock per shard is enough; two locks are never held at once. */
 #include <math.h>
 #include <pthread.h>
 
@@ -13,7 +13,7 @@
 
 #define SHARDS 64u
 
-struct name { /* of nested events */
+struct name { /* name of nested events */
 	struct cop_hlink link;
 	uint64_t nested, nested_ns;
 	size_t len;
@@ -25,12 +25,12 @@ struct match { /* a checkpoint event */
 	bool has_size;
 	struct name *name;
 };
-struct timeline { /* of one thread of the program */
+struct timeline { /* one thread of the program */
 	struct cop_hlink link;
 	struct cop_union checkpoint, slow;
 	struct match *match;
 	size_t n, cap;
-	size_t source; /* 0 if the host identifies the process */
+	size_t source; /* 0 if the host identifies the process instead */
 	size_t host_len, pid_len, len;
 	char key[]; /* host, pid, tid */
 };
@@ -238,7 +238,8 @@ static void take_pace(const struct timeline *t, double dur, struct pace *pace)
 {
 	double whole = (double)(t->match[t->n - 1].to - t->match[0].from) / 1e9;
 
-	/* On a tie, the longer one, so the order of events does not matter. */
+	/* On a tie, choose the thread with the longer run, so that the order of events does not
+	 * matter. */
 	if (dur < pace->dur || (dur == pace->dur && whole <= pace->whole))
 		return;
 	*pace = (struct pace){.n = (double)t->n,
@@ -248,7 +249,7 @@ static void take_pace(const struct timeline *t, double dur, struct pace *pace)
 		.interval = t->n > 1 ? (whole - dur) / (double)(t->n - 1) : NAN};
 }
 
-/* A thread's checkpoint time and number of checkpoints, as one event. */
+/* Adds a thread's checkpoint time and number of checkpoints as one event. */
 static int add_thread(struct timeline *t, struct sums *sums)
 {
 	const struct cop_trace_str none = {"", 0};

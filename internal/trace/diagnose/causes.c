@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The criteria of each cause. Limits are shares of the total time, so cheap problems are not
- * reported. The sizes are those of common I/O advisers: transfers far below 1 MiB, offsets not
- * aligned to pages, more metadata than data. */
+/* The criteria of each cause. Limits are shares of the total time, so that problems that cost
+ * little are not reported. The criteria are those that I/O advisers commonly use: transfers far
+ * below 1 MiB, offsets not aligned to pages, more metadata than data. */
 #include <math.h>
 
 #include "trace/diagnose/diagnose_priv.h"
@@ -20,8 +20,8 @@ static double each(const struct calls *c)
 	return c->n ? seconds(c->ns) / (double)c->n : 0;
 }
 
-/* Summed thread times exceed wall-clock time: scales them to the time in which at least one call
- * runs. */
+/* The sum over threads exceeds wall-clock time, so it is scaled to the time during which at least
+ * one call is running. */
 double cop_diagnose_passed(struct cop_diagnose *d, double s)
 {
 	double io = seconds(cop_union_length(&d->io)), all = seconds(d->posix.ns);
@@ -103,7 +103,7 @@ static void unaligned(struct cop_diagnose *d)
 
 /* ---- metadata ---- */
 
-/* Failed calls and repeated opens are causes of their own. */
+/* Leaves out failed calls and repeated opens, which are causes of their own. */
 static void metadata(struct cop_diagnose *d, const struct calls *again)
 {
 	const struct calls *c = &d->meta;
@@ -231,7 +231,7 @@ static void reread(struct cop_diagnose *d)
 
 /* ---- total time ---- */
 
-/* Excludes time that other causes explain. */
+/* Leaves out time that other causes explain. */
 static void unoverlapped(struct cop_diagnose *d)
 {
 	double explained = 0;
@@ -264,8 +264,8 @@ static bool is_spanned(const struct cop_diagnose *d, const struct gap *g)
 	return false;
 }
 
-/* A gap of more than half of the total time that no file spans is between runs, or between clocks:
- * not counted. */
+/* Does not count a gap of more than half of the total time that no trace file spans: it lies
+ * between runs, or comes from different clocks. */
 static void idle(struct cop_diagnose *d)
 {
 	double total = cop_diagnose_total(d), s = 0;

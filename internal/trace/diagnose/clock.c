@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writers append, so the begin times of a thread, or its end times, increase from line to line. A
- * clock that was set back makes one of them decrease once or a few times; in an unordered file they
- * decrease often, which proves nothing. Each of our threads receives the lines of a file in order,
- * but not all of them: a step between two blocks may be missed. */
+/* Detects clocks that were set back. Writers append, so either the start times or the end times of
+ * a thread increase from line to line. A clock that is set back makes them decrease once or a few
+ * times; in an unordered file they decrease often, which proves nothing. Each of our threads gets
+ * the lines of a file in order, but not all of them, so it may miss a step between two blocks. */
 #include "trace/diagnose/diagnose_priv.h"
 
-/* Smaller steps may be rounding, or a writer that reads the clock before it takes the lock. */
+/* Smaller steps may come from rounding, or from a writer that reads the clock before it takes its
+ * lock. */
 #define STEP_MIN_NS 1000000u
 
 enum { BEGINS, ENDS, ORDERS };
 struct fall {
-	uint64_t n, line, back_ns; /* decreases; the largest one */
+	uint64_t n, line, back_ns; /* number of decreases; line and size of the largest */
 	int64_t before;
 };
 struct line_of_thread {

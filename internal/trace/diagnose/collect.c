@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Counts what causes.c evaluates. A read or write without an offset continues at the process's
- * position in the file, which lseek and open set. */
+ * current position in the file, which open and lseek set. */
 #include <math.h>
 
 #include "base/base/grow.h"
@@ -15,7 +15,7 @@ struct thing *cop_diagnose_next(const struct things *t, const struct thing *befo
 	return l ? COP_CONTAINER_OF(l, struct thing, link) : NULL;
 }
 
-/* The item with this key; NULL: out of memory, or too many items. */
+/* Finds or adds the item with this key; NULL if out of memory, or if there are too many items. */
 static void *find_or_make(struct things *t, const void *key, size_t len)
 {
 	uint64_t hash = cop_hash64(key, len, 0);
@@ -127,7 +127,7 @@ static void point(struct cop_trace_str *s, const char **at)
 	*at += s->len;
 }
 
-/* Keys begin with the identity of the process. */
+/* Starts a key with the identity of the process. */
 static void put_process(struct cop_diagnose *d, const struct cop_trace_event *e)
 {
 	size_t head[] = {cop_trace_owner(e), e->host.len, e->pid.len};
@@ -315,7 +315,7 @@ static int add_gap(struct cop_diagnose *d, int64_t from, int64_t to)
 	return 0;
 }
 
-/* Ignores gaps shorter than 1 % of the time so far. */
+/* Notes a gap before the event if it is longer than 0.1 % of the time so far. */
 static int cover(struct cop_diagnose *d, const struct cop_trace_event *e)
 {
 	int64_t end = e->ts_ns + (int64_t)e->dur_ns;

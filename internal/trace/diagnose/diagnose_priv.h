@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* collect.c counts, causes.c and spread.c find causes, diagnose.c sorts and prints them. */
+/* collect.c counts; causes.c and spread.c find causes; diagnose.c sorts and prints them. */
 #ifndef COP_TRACE_DIAGNOSE_PRIV_H
 #define COP_TRACE_DIAGNOSE_PRIV_H
 
@@ -15,7 +15,7 @@ struct calls {
 	uint64_t n, ns, bytes;
 };
 
-/* Each counted item begins with this; its key follows it. */
+/* Every counted item begins with this, and is followed by its key. */
 struct thing {
 	struct cop_hlink link;
 	size_t len;
@@ -23,18 +23,18 @@ struct thing {
 };
 struct things {
 	struct cop_htab table;
-	size_t size; /* of one item */
+	size_t size; /* size of one item */
 };
 
 struct actor {
 	struct thing thing;
-	struct cop_trace_event any; /* identity: source, host, pid, tid point into the key */
-	struct calls posix, moved;  /* all calls; calls that move bytes */
+	struct cop_trace_event any; /* its source, host, pid and tid, from the key */
+	struct calls posix, moved;  /* all calls; calls that transfer data */
 };
 struct file {
 	struct thing thing;
 	struct calls moved, opens;
-	struct actor *first; /* first process that used it */
+	struct actor *first; /* first process to use it */
 	bool shared;         /* used by several processes */
 	bool wrote;
 };
@@ -44,7 +44,7 @@ struct use {
 	struct file *file;
 	struct calls opens, moved;
 	int64_t at;   /* end of the last transfer */
-	int64_t seek; /* after a seek: start of the next transfer */
+	int64_t seek; /* where the next transfer starts after a seek */
 	bool sought;
 	int64_t distance; /* of the last jump */
 	uint64_t jumps, unaligned, extent, read;
@@ -56,7 +56,7 @@ struct part {
 	struct cop_trace_str name;
 	struct calls calls;
 };
-/* A begin without an end. */
+/* A begin event with no end. */
 struct open {
 	struct thing thing;
 	struct cop_trace_event any;
@@ -71,11 +71,11 @@ enum { SMALL, LARGE, SIZES };
 #define SMALL_BYTES 65536u
 #define PAGE 4096
 
-#define CAUSES_MAX 16 /* each is found at most once */
+#define CAUSES_MAX 16 /* each cause is found at most once */
 struct cause {
 	const char *name;
-	double seconds; /* upper bound of its cost */
-	double saves;   /* estimated gain of the remedy; NAN: not known */
+	double seconds; /* upper bound on its cost */
+	double saves;   /* estimated gain from the remedy; NAN if not known */
 	struct cop_buf evidence, command, help;
 };
 
@@ -89,12 +89,12 @@ struct cop_diagnose {
 	struct things process, file, use, part, open;
 	struct calls posix, meta, failed, sync, moved[SIZES];
 	struct calls random, unaligned, write, read;
-	uint64_t random_of, unaligned_of; /* transfers with a known offset */
+	uint64_t random_of, unaligned_of; /* number of transfers with a known offset */
 	struct cop_union io, compute;
-	int64_t first, last, covered; /* covered: end of the last activity */
+	int64_t first, last, covered; /* covered: latest end of any event so far */
 	struct gap *gap;
 	size_t gaps, gaps_cap;
-	struct gap *spanned; /* per file: from its first event to its last one */
+	struct gap *spanned; /* one per trace file: from its first event to its last */
 	struct cop_buf room;
 	struct cause cause[CAUSES_MAX];
 	size_t causes;
@@ -102,7 +102,7 @@ struct cop_diagnose {
 struct thing *cop_diagnose_next(const struct things *t, const struct thing *before);
 double cop_diagnose_total(const struct cop_diagnose *d);
 
-/* ---- clock.c: clocks that went back ---- */
+/* ---- clock.c: clocks that jumped back ---- */
 
 struct step {
 	size_t source;
@@ -112,17 +112,17 @@ struct clock_part *cop_diagnose_clock_new(unsigned threads);
 void cop_diagnose_clock_free(struct clock_part *c, unsigned threads);
 int cop_diagnose_clock_take(
 	struct clock_part *all, unsigned worker, const struct cop_trace_event *e);
-/* The largest step back; false if there is none. */
+/* Finds the largest step back; returns false if there is none. */
 bool cop_diagnose_clock_step(const struct clock_part *c, unsigned threads, struct step *out);
 
 /* ---- causes.c, spread.c ---- */
 
-/* A new cause; the caller prints its texts. */
+/* Adds a cause; the caller fills in its texts. */
 struct cause *cop_diagnose_cause(
 	struct cop_diagnose *d, const char *name, double seconds, double saves);
-/* "copper trace WORDS PATHS" */
+/* Sets a cause's command to "copper trace WORDS PATHS". */
 void cop_diagnose_command(struct cop_diagnose *d, struct cause *c, const char *words);
-/* The printed name of a process. */
+/* Appends the name of a process for printing. */
 void cop_diagnose_who(
 	struct cop_diagnose *d, const struct cop_trace_event *any, struct cop_buf *to);
 void cop_diagnose_causes(struct cop_diagnose *d);

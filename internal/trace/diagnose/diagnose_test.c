@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each rule at its edges: what is just enough to be named, and what is not. */
+/* Tests each rule at its limits: with just enough for a cause to be reported, and with just too
+ * little. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -25,7 +26,8 @@ static int take(void *arg, unsigned worker, const struct cop_trace_event *e, siz
 	return rc;
 }
 
-/* The causes of a file with this text, whose events are in order, as CSV; the caller frees it. */
+/* Returns, as CSV, the causes found in a file with this text, whose events are in time order. The
+ * caller frees it. */
 static char *diagnosis(const struct cop_buf *text)
 {
 	char path[] = "/tmp/copper diagnose.XXXXXX", *paths[] = {path};
@@ -60,7 +62,7 @@ static char *diagnosis(const struct cop_buf *text)
 	return out.data;
 }
 
-/* Checks that these causes are named, and no others: "one slow process|idle gaps". */
+/* Checks that exactly these causes are reported: "one slow process|idle gaps". */
 static void check(struct cop_buf *text, const char *want)
 {
 	char *csv = diagnosis(text), *line, *rest = csv;
@@ -79,7 +81,7 @@ static void check(struct cop_buf *text, const char *want)
 
 /* ---- traces ---- */
 
-/* A call of category POSIX on a file of its process; ret and the rest of args as text. */
+/* Adds a call of category POSIX on a file; `args` has the text of ret and the other args. */
 static void call(struct cop_buf *b, unsigned pid, const char *name, unsigned long ts, unsigned dur,
 	const char *file, const char *args)
 {
@@ -97,7 +99,7 @@ static void span(struct cop_buf *b, unsigned pid, const char *name, unsigned lon
 		name, pid, pid, ts, dur);
 }
 
-/* Reads one behind the other, of so many bytes, each of 100 us. */
+/* Adds n sequential reads of this many bytes that take 100 us each. */
 static void reads(struct cop_buf *b, unsigned n, unsigned long bytes)
 {
 	char args[64];
@@ -117,7 +119,7 @@ static void nothing_has_no_cause(void **state)
 	(void)state;
 	cop_buf_str(&b, "[]\n");
 	check(&b, "");
-	/* Things of no length, of one process and of several. */
+	/* Spans of no length, in one process and in several. */
 	span(&b, 1, "a", 10, 0);
 	check(&b, "");
 	for (unsigned pid = 1; pid < 6; pid++)
@@ -161,7 +163,7 @@ static void small_transfers_are_at_least_a_hundred_of_less_than_64_kib(void **st
 	check(&b, "");
 	reads(&b, 100, 65536);
 	check(&b, "");
-	/* A twentieth of the time is the least that is named. */
+	/* A twentieth of the time is the least that is reported. */
 	reads(&b, 100, 65535);
 	span(&b, 1, "work", 11000, 180000);
 	check(&b, "small transfers");
@@ -279,7 +281,7 @@ static void bytes_are_read_again_at_the_third_time(void **state)
 	}
 }
 
-/* Four processes, of which the last takes `slow` for each call. */
+/* Adds n processes, the last of which takes `slow` for each call. */
 static void processes(struct cop_buf *b, unsigned n, const char *name, unsigned slow)
 {
 	for (unsigned i = 0; i < 20; i++)
@@ -300,12 +302,12 @@ static void one_slow_process_needs_three_and_half_as_much_again(void **state)
 	check(&b, "");
 	processes(&b, 4, "step", 149);
 	check(&b, "");
-	/* All alike: a tie names no one. */
+	/* All processes are alike, so none is reported. */
 	processes(&b, 4, "step", 100);
 	check(&b, "");
 }
 
-/* Who waits longest is the fastest. */
+/* The process that waits longest is the fastest. */
 static void a_process_that_waits_is_not_slow(void **state)
 {
 	static const char *const names[] = {"MPI_Barrier", "dist.barrier",
@@ -346,7 +348,7 @@ static void input_that_overlaps_with_computing_is_fine(void **state)
 		}
 		check(&b, beside ? "" : "input and output beside no computing");
 	}
-	/* A program of which nothing is known to compute. */
+	/* A program that is not known to compute. */
 	for (unsigned i = 0; i < 20; i++)
 		call(&b, 1, "read", 1000ul * i, 1000, "/f", "\"ret\":1048576");
 	check(&b, "");
@@ -378,7 +380,7 @@ static void a_clock_that_falls_once_is_a_step_and_disorder_is_none(void **state)
 		span(&b, 1, "work", 1000000ul + 10000ul * i - (i >= 20 ? 100000 : 0), 10000);
 	csv = diagnosis(&b);
 	assert_non_null(strstr(csv, "clock step,"));
-	/* The command that is shown is one for a shell, whatever the file is called. */
+	/* The printed command is valid in a shell, whatever the name of the file. */
 	assert_non_null(strstr(csv, "events --csv '/tmp/copper diagnose."));
 	free(csv);
 	b.len = 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Causes by comparison: a process, or a location of files, that is slower than the others. */
+/* Finds causes by comparison: a process, or a location of files, that is slower than the others. */
 #include <ctype.h>
 #include <math.h>
 
 #include "trace/diagnose/diagnose_priv.h"
 
-#define SLOWER 1.5      /* times the median, for a process */
-#define SLOWER_FILE 3.0 /* times the median, for a file */
+#define SLOWER 1.5      /* a slow process takes this many times the median */
+#define SLOWER_FILE 3.0 /* a slow file takes this many times the median */
 
 static int by_value(const void *p, const void *q)
 {
@@ -54,7 +54,8 @@ struct laggard {
 	size_t of;
 };
 
-/* Whether a function waits for other processes: the one with the longest wait is the fastest. */
+/* Whether a function waits for other processes. If so, the process that takes longest is the
+ * fastest. */
 static bool waits(struct cop_trace_str name)
 {
 	static const char *const words[] = {
@@ -70,7 +71,7 @@ static bool waits(struct cop_trace_str name)
 	return false;
 }
 
-/* Compares the processes that run one function. */
+/* Compares the processes that run the same function. */
 static void find_laggard(const struct part **part, size_t n, double *room, struct laggard *worst)
 {
 	const struct part *slow = part[0];
@@ -141,7 +142,7 @@ static double per_byte(const struct file *f)
 	return f->moved.bytes ? (double)f->moved.ns / 1e9 / (double)f->moved.bytes : 0;
 }
 
-/* The length of the common prefix of two names of slow files. */
+/* Returns the length of the common prefix of two slow files' names. */
 static size_t common(const struct file *a, const struct file *b, size_t len)
 {
 	size_t n = 0;
@@ -155,7 +156,7 @@ struct slow {
 	size_t n, of, common;
 	const struct file *any;
 	const struct actor *process;
-	bool several; /* used by several processes */
+	bool several; /* several processes used these files */
 	double excess, typical, speed;
 };
 
@@ -172,8 +173,8 @@ static void add_slow(struct slow *s, const struct file *f)
 	s->n++;
 }
 
-/* Calls have a fixed cost, so only files with similar transfer sizes are compared: those with the
- * same power of two below the size. */
+/* Every call has a fixed cost, so only files with similar transfer sizes are compared: those whose
+ * sizes round down to the same power of two. */
 static unsigned piece_of(const struct file *f)
 {
 	unsigned n = 0;
@@ -201,7 +202,7 @@ static void find_slow(struct cop_diagnose *d, unsigned piece, double *room, stru
 		if (piece_of(f) == piece && per_byte(f) > SLOWER_FILE * s->typical)
 			add_slow(s, f);
 	}
-	/* Used by one process only: the process is slow, not the file. */
+	/* If only one process used the files, the process is slow, not the files. */
 	if (3 * s->n > s->of || !s->several)
 		s->excess = 0;
 }

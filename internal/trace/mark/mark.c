@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Uses the functions of the program header. Each process that continues a shell's file knows
- * nothing of the earlier ones: it takes a file lock, and locates the end of the events by the
- * closing bracket. */
+/* Uses the functions of the header for programs. A process that continues a shell's file has no
+ * state from the processes that wrote it before: it takes a file lock, and finds the end of the
+ * events by the closing bracket. */
 #define COPPER_MARK_PRIVATE
 #include "include/copper/mark.h"
 
@@ -20,8 +20,8 @@ struct cop_mark_options cop_mark_options(void)
 		.enabled = enabled, .compact = p->compact != 0, .usage = p->usage != 0};
 }
 
-/* The n-th name of the shell's file. A program may already have a file with the shell's number: a
- * shell started for one command may exec that command. */
+/* Sets the n-th candidate name of the shell's file. A program may already have a file with the
+ * shell's process id, because a shell started for one command may exec that command. */
 static void name_file(struct copper_mark_i_process *p, int n)
 {
 	char again[16] = "";
@@ -34,7 +34,8 @@ static void name_file(struct copper_mark_i_process *p, int n)
 	snprintf(p->path + len, sizeof(p->path) - len, "-shell%s.pfw", again);
 }
 
-/* The end of the events in an open file of size bytes; -EINVAL if the file cannot be continued. */
+/* Finds the end of the events in an open file of `size` bytes; -EINVAL if the file cannot be
+ * continued. */
 static int find_end(struct copper_mark_i_process *p, int fd, off_t size)
 {
 	static const char array[] = "}\n]\n", object[] = "}\n]}\n";
@@ -77,7 +78,7 @@ static int lock(int fd)
 	return rc ? -ENOLCK : 0;
 }
 
-/* Opens and locks the file of this name. -EINVAL: not to be touched. */
+/* Opens and locks the file at p->path. -EINVAL: leave it alone and try another name. */
 static int open_mark_file(struct copper_mark_i_process *p)
 {
 	int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, rc;
@@ -115,14 +116,14 @@ static int open_any(struct copper_mark_i_process *p)
 	}
 	if (rc != -ENOLCK)
 		return rc == -EINVAL ? -EEXIST : rc;
-	/* A file of this process only. */
+	/* Without locks, this process writes a file of its own. */
 	p->pid = (int)getpid();
 	p->fd = 0;
 	return copper_mark_i_open(p) ? -errno : 0;
 }
 
-/* In the header's format: a comma before each event, which a new file replaces by its opening
- * bracket. */
+/* Formats events as the header does: a comma precedes each event, and in a new file the opening
+ * bracket replaces the first comma. */
 static size_t format(struct copper_mark_i_process *p, const struct cop_mark_event *events,
 	unsigned n, char **text)
 {

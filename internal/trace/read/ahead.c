@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a gzip member is known only after inflating it, so the start of the next one is
- * guessed from its first bytes. A guess may be wrong: these bytes may occur within a member, and
- * even a complete member may follow. The result of a guess is therefore used only if the reader,
- * which proceeds from the end of each member to the next, arrives at exactly that offset; results
- * for offsets that the reader has passed are dropped. If there is no result, or the member is
- * damaged, the reader inflates it itself. */
+/* The end of a gzip member is known only after inflating it, so the start of the next member is
+ * guessed by searching for its first bytes. A guess may be wrong: these bytes may occur within a
+ * member, and may even begin a complete one there. The result of a guess is therefore used only if
+ * the reader, which goes from the end of each member to the next, arrives at exactly that offset;
+ * results for offsets that the reader has passed are dropped. If there is no result, or the member
+ * is damaged, the reader inflates the member itself. */
 #include <zlib.h>
 
 #include "trace/read/inflate_priv.h"
 
 #define SCAN_BYTES (64 * COP_KIB)
-#define SCAN_MOST (8 * COP_MIB) /* limit of the search for starts */
+#define SCAN_MOST (8 * COP_MIB) /* search at most this far for a start */
 #define HEADER_BYTES 10u
 #define INPUT_BYTES (64 * COP_KIB)
 #define TEXT_FIRST (256 * COP_KIB)
-/* Stops guessing after this many wrong guesses. */
+/* Stop guessing after this many wrong guesses. */
 #define FAILURES_MAX 16u
 
 void cop_ahead_init(struct ahead *a)
@@ -34,7 +34,7 @@ void cop_ahead_fini(struct ahead *a)
 
 /* ---- the reader ---- */
 
-/* Lock held by the caller. */
+/* The caller holds the lock. */
 static struct member *member_at(struct ahead *a, uint64_t start)
 {
 	struct member *found = NULL;
@@ -81,16 +81,17 @@ void cop_ahead_give(struct ahead *a, struct member *m)
 
 /* ---- guessing ---- */
 
-/* Checks a gzip header (RFC 1952): method deflate, no reserved flags, a valid XFL byte, and an OS
- * byte that is assigned or 255 (unknown). */
+/* Whether p may be a gzip header (RFC 1952): method deflate, no reserved flags, a valid XFL byte,
+ * and an OS byte that is assigned or 255 (unknown). */
 static bool may_begin(const unsigned char *p)
 {
 	return p[0] == 0x1f && p[1] == 0x8b && p[2] == 8 && !(p[3] & 0xe0) &&
 	       (p[8] == 0 || p[8] == 2 || p[8] == 4) && (p[9] <= 13 || p[9] == 255);
 }
 
-/* Finds the first possible member start from *from on, within one buffer. False if none: *from is
- * then where to continue, or unchanged at the end of the file. */
+/* Searches one buffer, from offset *from on, for a possible start of a member, and moves *from
+ * there. If there is none, returns false and moves *from to where the search continues; *from is
+ * unchanged at the end of the file. */
 static bool scan_for_member(int fd, uint64_t *from)
 {
 	unsigned char data[SCAN_BYTES], *p = data, *last;
@@ -110,8 +111,8 @@ static bool scan_for_member(int fd, uint64_t *from)
 	return false;
 }
 
-/* Lock held by the caller, and released during the search. Returns a free member with the offset of
- * the next guess. */
+/* Returns a free member with the offset of the next guess, or NULL. The caller holds the lock,
+ * which is released during the search. */
 static struct member *guess_member(struct ahead *a, int fd, unsigned most)
 {
 	const uint64_t first = a->scanned;
@@ -157,7 +158,7 @@ static bool reserve_output(struct member *m)
 	return true;
 }
 
-/* Inflates to the end of the member; false if it is damaged, cut off or too large. */
+/* Inflates to the end of the member; returns false if it is damaged, cut off or too large. */
 static bool inflate_member(struct member *m, int fd, z_stream *z, unsigned char *input)
 {
 	uint64_t at = m->start;

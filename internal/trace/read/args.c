@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The members of an object's text, such as an event's args, which the scanner has accepted. */
+/* Iterates over the members of an object, such as an event's args, in text that the scanner has
+ * accepted. */
 #include <limits.h>
 #include <math.h>
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Clocks of hosts. Copper's traces contain, once or several times,
+/* Corrects the clocks of hosts. Copper's traces contain, once or several times,
  *
  * 	{"id":N,"name":"CO","cat":"dftracer","pid":P,"tid":T,"ts":TS,"ph":"M",
  * 	 "args":{"hhash":H,"name":"clock","value":OFFSET,"rtt":RTT}}
  *
- * i.e. at local time TS, the local clock was OFFSET microseconds ahead of rank 0's, with an error
- * of at most RTT/2, where RTT is the round trip of the measurement (Cristian, Probabilistic clock
- * synchronization, 1989). Offsets are interpolated linearly between measurements, and constant
- * before the first and after the last. Both ends of a span are corrected, so nested spans remain
- * nested.
+ * which means that at local time TS the local clock was OFFSET microseconds ahead of rank 0's, with
+ * an error of at most RTT/2, where RTT is the round-trip time of the measurement (Cristian,
+ * Probabilistic clock synchronization, 1989). Offsets are interpolated linearly between
+ * measurements and constant before the first and after the last. Both ends of a span are corrected,
+ * so nested spans stay nested.
  *
- * Other files contain events of the same hosts, so offsets are collected before events are read: a
- * pass over the files with an event of Copper's or an offset in their first bytes. */
+ * Other files contain events of the same hosts, so the offsets must be known before any events are
+ * delivered. A separate pass collects them from the files that have an event of Copper's or an
+ * offset in their first bytes. */
 #include <stdatomic.h>
 
 #include "base/base/grow.h"
@@ -93,12 +94,12 @@ void cop_trace_clocks_free(struct clocks *c)
 
 /* ---- one file ---- */
 
-/* An offset whose host may be defined later in the file. */
+/* An offset that was found; the file may define its host later. */
 struct found {
 	struct point point;
 	uint64_t hash;
 	bool is_hash;
-	struct cop_trace_str host; /* set if the host is not known yet; owns the bytes */
+	struct cop_trace_str host; /* owned copy, set if the host is not known yet */
 };
 struct pass {             /* of one thread */
 	struct sink sink; /* must be first */
@@ -113,7 +114,7 @@ static bool has(const struct fields *f, unsigned i)
 	return cop_trace_has(f, i);
 }
 
-/* The offset in an event; false if there is none. */
+/* Extracts the offset from an event; returns false if it has none. */
 static bool is_clock(const struct fields *f, const struct cop_trace_event *e, struct found *out)
 {
 	int64_t rtt = 0;
@@ -160,7 +161,7 @@ static void on_broken(struct sink *s, uint64_t line, const char *why)
 	(void)why;
 }
 
-/* Assigns the offsets of the file to its hosts. */
+/* Assigns the offsets found in the file to their hosts. */
 static int merge_found(struct pass *p, struct clocks *c, pthread_mutex_t *lock)
 {
 	int rc = 0;
@@ -183,7 +184,7 @@ static int merge_found(struct pass *p, struct clocks *c, pthread_mutex_t *lock)
 	return rc;
 }
 
-/* Whether Copper wrote the file, judged by its first bytes, which opening left in carry. */
+/* Whether Copper wrote the file, judging by its first bytes, which opening it left in carry. */
 static bool is_ours(const struct source *s)
 {
 	return memmem(s->carry, s->carried, "\"copper\"", 8) ||
@@ -289,7 +290,7 @@ int cop_trace_clocks_new(const struct cop_trace_files *files, unsigned threads, 
 
 /* ---- correction ---- */
 
-/* How far the clock is ahead at local time ts. */
+/* How far the host's clock is ahead at local time ts. */
 static int64_t offset_at(const struct host *h, int64_t ts)
 {
 	const struct point *p = h->point;
@@ -331,7 +332,7 @@ void cop_trace_clocks_correct(const struct clocks *c, struct cop_trace_event *e)
 
 /* ---- reports ---- */
 
-/* Microseconds without trailing zeros. */
+/* Prints microseconds without trailing zeros. */
 static void put_us(struct cop_buf *out, const char *sign, uint64_t ns)
 {
 	unsigned rest = (unsigned)(ns % 1000), digits = 3;

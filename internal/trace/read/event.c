@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Interprets the members of an object, in all formats. Numbers may be quoted (dlio_profiler quotes
- * all of them), phases are letters or numbers (DFTracer 2.x), hashes decimal or hexadecimal. */
+ * all of them), phases may be letters or numbers (DFTracer 2.x), and hashes may be decimal or
+ * hexadecimal. */
 #include "trace/read/read_priv.h"
 
 static const struct field *get(const struct fields *f, unsigned i)
@@ -39,7 +40,7 @@ static bool undo(const struct field *f, struct scratch *s, struct cop_trace_str 
 	return cop_trace_undo((struct cop_trace_str){f->at, f->len}, s, out);
 }
 
-/* A string or a number, as text. */
+/* Returns a string or a number as text. */
 static bool text(const struct fields *f, unsigned i, struct scratch *s, struct cop_trace_str *out)
 {
 	const struct field *at = get(f, i);
@@ -57,7 +58,8 @@ static bool text(const struct fields *f, unsigned i, struct scratch *s, struct c
 /* Longer text is not a number. */
 #define NUMBER_MAX 63u
 
-/* Unescapes the field; room has 6 bytes per byte of a number. False if it cannot be a number. */
+/* Unescapes the field; room has 6 bytes for each byte of a number. Returns false if the field
+ * cannot be a number. */
 static bool plain_number(const struct field *f, char room[6 * NUMBER_MAX], struct field *out)
 {
 	struct scratch s = {room, 0, 6 * (size_t)NUMBER_MAX};
@@ -73,8 +75,8 @@ static bool plain_number(const struct field *f, char room[6 * NUMBER_MAX], struc
 	return out->type != T_WORD && out->len > 0 && out->len <= NUMBER_MAX;
 }
 
-/* A number with an exponent or another unusual form, parsed by strtod, which would skip white
- * space. */
+/* Parses a number with an exponent or another unusual form with strtod, which would accept leading
+ * white space. */
 static bool odd_number(const char *p, size_t len, int64_t scale, int64_t *out)
 {
 	char copy[NUMBER_MAX + 1], *end;
@@ -91,7 +93,7 @@ static bool odd_number(const char *p, size_t len, int64_t scale, int64_t *out)
 	return true;
 }
 
-/* The digits after the point, rounded to the digits of scale. */
+/* Converts the digits after the point, rounded to the precision of scale. */
 static int64_t fraction(const char *p, const char *end, int64_t scale)
 {
 	int64_t v = 0;
@@ -145,7 +147,7 @@ bool cop_trace_number(const struct field *f, int64_t scale, int64_t *out)
 	return plain_number(f, room, &plain) && number(plain.at, plain.len, scale, out);
 }
 
-/* Converts microseconds to nanoseconds; *out is unchanged without a duration. */
+/* Converts microseconds to nanoseconds; *out is unchanged if there is no duration. */
 static bool duration(const struct fields *f, unsigned i, uint64_t *out)
 {
 	const struct field *at = get(f, i);
@@ -251,7 +253,7 @@ static bool phase_number(char c, struct record *r)
 	return true;
 }
 
-/* False if absent; *known: a phase that this reader supports. */
+/* Reads the phase; returns false if absent. *known tells whether the reader supports it. */
 static bool phase(const struct fields *f, struct record *r, bool *known)
 {
 	const struct field *at = get(f, F_PH);
@@ -285,8 +287,8 @@ static bool holds(struct cop_trace_str s, const char *word, size_t len)
 	return false;
 }
 
-/* The bytes moved: the return value of POSIX reads and writes, else the size of an image (TRACE.md,
- * 1b). */
+/* Sets the bytes transferred: the return value of POSIX reads and writes, else the size of an image
+ * (TRACE.md, 1b). */
 static void size(const struct fields *f, struct cop_trace_event *e)
 {
 	const struct field *at = get(f, F_RET);
@@ -353,7 +355,7 @@ static char letter(const struct fields *f, unsigned i)
 	return at && at->type == T_STRING && at->len == 1 ? *at->at : 0;
 }
 
-/* If both exist, id2 wins. */
+/* Sets the id; id2 takes precedence over id. */
 static bool take_id(const struct fields *f, struct scratch *s, struct cop_trace_event *e)
 {
 	const struct field *at = get(f, F_ID);
@@ -369,7 +371,8 @@ static bool take_id(const struct fields *f, struct scratch *s, struct cop_trace_
 		s, &e->id);
 }
 
-/* Metadata of processes: PR with a member rank, or with the name rank; labels. */
+/* Reads the metadata of a process: its rank, from a PR event with a member rank or the name "rank",
+ * or its labels. */
 static bool take_meta(const struct fields *f, struct scratch *s, struct cop_trace_event *e)
 {
 	if (cop_trace_str_is(e->name, "process_labels"))
@@ -385,7 +388,7 @@ static bool is_true(const struct fields *f, unsigned i)
 	return at && at->len == 4 && !memcmp(at->at, "true", 4);
 }
 
-/* Members that a timeline keeps, concatenated in scratch. */
+/* Concatenates the members that a timeline keeps in scratch. */
 static bool take_more(const struct fields *f, struct scratch *s, struct cop_trace_str *out)
 {
 	static const struct {
@@ -446,7 +449,7 @@ static bool rest(const struct fields *f, struct scratch *s, struct cop_trace_eve
 	return take_id(f, s, e) && (e->kind != COP_TRACE_META || take_meta(f, s, e));
 }
 
-/* Converts the old form of spans with an id: S T p F to b n n e. */
+/* Converts the old phases of spans with an id: S T p F become b n n e. */
 static void be_new(struct record *r)
 {
 	if (r->e.ph == 'S' || r->e.ph == 'F') {

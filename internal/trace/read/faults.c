@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports what could not be read. */
+/* Reports the parts of files that could not be read. */
 #include "trace/read/index_priv.h"
 
 #define NAMED_MAX 20u
@@ -47,7 +47,7 @@ static void tell_omitted(const struct cop_trace_result *r, struct cop_buf *out)
 	cop_buf_str(out, "\n");
 }
 
-/* Files with unreadable parts, except those already named. */
+/* Lists the files with unreadable parts, except those already named. */
 static void tell_files(
 	const struct cop_trace_files *f, const struct cop_trace_result *r, struct cop_buf *out)
 {

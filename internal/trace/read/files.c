@@ -8,7 +8,7 @@
 #include "trace/read/read_priv.h"
 #include "base/walk/walk.h"
 
-/* A file may be reachable by more than one path. */
+/* A file that is already in the list, since more than one path may lead to it. */
 struct seen {
 	struct cop_hlink link;
 	dev_t dev;
@@ -20,7 +20,7 @@ struct find {
 	const char *given, *walked; /* a directory, as the user named it and as it is walked */
 };
 
-/* 1 if the file is new. -ENOMEM. */
+/* Returns 1 if the file is new; -ENOMEM. */
 static int is_new(struct find *f, const struct stat *st)
 {
 	const uint64_t key[] = {st->st_dev, st->st_ino};
@@ -68,13 +68,13 @@ static size_t plain_length(const char *name)
 	return len;
 }
 
-/* Whether DFTracer, PerfFlowAspect or nodes give traces such names. */
+/* Whether the name is one that DFTracer, PerfFlowAspect and Copper's nodes use for traces. */
 static bool is_called_a_trace(const char *name)
 {
 	return ends_in(name, plain_length(name), ".pfw");
 }
 
-/* Whether both traces and other files have such names. */
+/* Whether the name is one that both traces and other files have. */
 static bool may_be_a_trace(const char *name)
 {
 	static const char *const ends[] = {".json", ".jsonl", ".trace"};
@@ -192,8 +192,8 @@ static int copy_all(int from, int to)
 	return 0;
 }
 
-/* Traces are read more than once and by several threads, so data from a pipe is copied to an
- * unnamed file. */
+/* Traces are read more than once and by several threads, so copy data from a pipe to an unnamed
+ * file. */
 static int add_pipe(struct find *f, const char *path, struct cop_err *err)
 {
 	bool input = !strcmp(path, "-");
@@ -241,7 +241,7 @@ static int one(struct find *f, const char *path, struct cop_buf *notes, struct c
 	if (S_ISDIR(st.st_mode) && !input)
 		return walk(f, path, err);
 	if (ends_in(path, strlen(path), COP_TRACE_INDEX_END))
-		return 0; /* matched by a shell glob */
+		return 0; /* probably matched by a shell glob */
 	if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))
 		return add_pipe(f, path, err);
 	if (!S_ISREG(st.st_mode))
@@ -339,7 +339,7 @@ bool cop_trace_files_leave_out(struct cop_trace_files *f, const char *path)
 	return false;
 }
 
-/* Whether a file is at path or below it. */
+/* Whether the file is the one at path or below it. */
 static bool is_at(const struct file *file, const char *path, const struct stat *there)
 {
 	size_t len = strlen(path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Builds the index of a file in one pass. Rare names are known only at the end, so events of all
- * potentially rare names are kept, in order, within a budget; when it is exhausted, the names with
- * the most bytes become common. */
+/* Builds the index of a file in one pass. Which names are rare is known only at the end, so the
+ * events of all names that may be rare are kept, in order, within a budget; when it is exhausted,
+ * the names with the most bytes become common. */
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -10,8 +10,8 @@
 #include "trace/read/index_build_priv.h"
 
 #define KEPT_MAX (64 * COP_MIB)
-/* Maximum size of an index as a share of its file; of that: windows; kept events before
- * deflating. */
+/* The maximum size of an index as a share of its file; the share of the index for windows; and the
+ * limit for kept events, before deflating, as a multiple of the maximum size. */
 #define SHARE 0.05
 #define WINDOWS 0.4
 #define KEPT 3.0
@@ -63,7 +63,8 @@ static struct entry *add_entry(
 	return e;
 }
 
-/* The entry of a word of an event in this chunk; NULL if there are too many words. */
+/* Adds a word of an event to the current chunk and returns its entry; NULL if there are too many
+ * words. */
 static struct entry *take_word(struct build *b, unsigned f, const struct index_word *w)
 {
 	struct entry *e = b->last[f];
@@ -102,7 +103,7 @@ static void keep(struct build *b, uint32_t name, const struct cop_trace_event *e
 	cop_buf_add(&b->kept, e->raw.at, e->raw.len);
 }
 
-/* Whether the event must still be kept. */
+/* Whether a kept event is still needed. */
 static bool is_kept(const struct build *b, const struct kept *k)
 {
 	return k->name == UINT32_MAX || !b->entry[COP_TRACE_WORD_NAME][k->name]->common;
@@ -118,7 +119,7 @@ static uint64_t kept_now(const struct build *b)
 	return sum;
 }
 
-/* Makes the names with the most bytes common, until the others have at most `most` bytes. */
+/* */
 void cop_index_make_common(struct build *b, uint64_t most)
 {
 	uint64_t sum = kept_now(b);
@@ -253,7 +254,7 @@ static void end_chunk(struct build *b)
 	}
 }
 
-/* The last point at or before byte raw, plus one; 0: none. */
+/* Returns the last point at or before byte raw, plus one; 0: none. */
 static size_t point_before(const struct build *b, uint64_t raw)
 {
 	size_t i = b->x.points;
@@ -263,7 +264,7 @@ static size_t point_before(const struct build *b, uint64_t raw)
 	return i;
 }
 
-/* A chunk begins at the last block filled. */
+/* Begins a chunk at the block that was filled last. */
 static void begin_chunk(struct build *b)
 {
 	struct index_chunk *c;
@@ -286,8 +287,8 @@ static void begin_chunk(struct build *b)
 	memcpy(c->rank, b->s->block_split.rank, sizeof(c->rank));
 }
 
-/* A plain file can be cut anywhere; a compressed one only if a point is close enough before the
- * block. */
+/* A plain file may be cut anywhere, but a compressed one only if the block has a point close enough
+ * before it. */
 static bool is_chunk_due(const struct build *b)
 {
 	uint64_t raw = b->s->block_raw;
@@ -298,7 +299,7 @@ static bool is_chunk_due(const struct build *b)
 	return cop_inflate_is_plain(b->s->in) || point_before(b, raw) > c->point;
 }
 
-/* The base time comes after the events: reads to the end to find it. */
+/* The base time follows the events: reads to the end to find it. */
 static int find_base(struct build *b)
 {
 	int rc;
@@ -330,7 +331,7 @@ static int read_all(struct build *b)
 		return b->rc ? b->rc : rc;
 	if (!b->x.chunks)
 		return 0;
-	/* The reading itself reports faults at the end of the file. */
+	/* Never skip this chunk, so that every read reports the fault at the end of the file. */
 	if (b->s->broken || cop_inflate_fault(b->s->in))
 		chunk_now(b)->always = true;
 	end_chunk(b);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* State of an index build: index_build.c reads the file, index_put.c writes the result. */
+/* State of an index build. index_build.c reads the file; index_put.c writes the result. */
 #ifndef COP_TRACE_READ_INDEX_BUILD_PRIV_H
 #define COP_TRACE_READ_INDEX_BUILD_PRIV_H
 
 #include "base/base/grow.h"
 #include "trace/read/index_priv.h"
 
-/* A word being counted. */
+/* A word and what is known about it so far. */
 struct entry {
 	struct cop_hlink link;
 	struct index_word word;
 	uint32_t id;
-	size_t chunk;  /* the last chunk with this word, plus one */
-	uint64_t kept; /* bytes of its kept events */
+	size_t chunk;  /* last chunk that has this word, plus one */
+	uint64_t kept; /* total bytes of its kept events */
 	bool common;
 	char bytes[];
 };
-/* A kept event: this header, then its text. */
+/* Header of a kept event; the event's text follows. */
 struct kept {
 	size_t chunk, len;
 	uint32_t name; /* UINT32_MAX: metadata */
@@ -26,7 +26,7 @@ struct build {
 	struct sink sink; /* must be first */
 	struct block block;
 	struct source *s;
-	int fd; /* the index */
+	int fd; /* of the index file */
 	double share;
 	uint64_t at, windows, file_size, chunk_bytes;
 	int rc;
@@ -41,10 +41,10 @@ struct build {
 	struct {
 		uint32_t *at;
 		size_t n, cap;
-	} now[COP_TRACE_WORDS]; /* of the current chunk */
+	} now[COP_TRACE_WORDS]; /* ids of the words in the current chunk */
 };
 
-/* COP_GROW; the build fails if memory runs out. */
+/* COP_GROW that fails the build if memory runs out. */
 #define GROW(b, array, n, cap)                                                                     \
 	({                                                                                         \
 		void *room = COP_GROW(array, n, cap);                                              \
@@ -55,7 +55,8 @@ struct build {
 
 /* ---- index_build.c ---- */
 
-/* Marks as common all names with more than `most` bytes of kept events. */
+/* Marks the names with the most kept bytes as common, until those of the others total at most
+ * `most`. */
 void cop_index_make_common(struct build *b, uint64_t most);
 /* Drops the kept events of common names. */
 void cop_index_squeeze(struct build *b);

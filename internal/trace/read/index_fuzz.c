@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes as the last part of an index, with a head that is right: reading the file by it ends
- * without fault, whatever it answers. */
+/* Uses arbitrary bytes as the last part of an index with a valid head. Reading the file with it
+ * must not crash, whatever the result. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Creates indexes of several files in parallel: chooses which files need one, and where to put
- * it. */
+/* Creates the indexes of several files in parallel: decides which files need one and where it
+ * goes. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -9,18 +9,18 @@
 #include "base/base/safedir.h"
 #include "trace/read/index_priv.h"
 
-/* Smaller files are read as fast without an index. */
+/* Smaller files read just as fast without an index. */
 #define SMALL_BYTES (256 * COP_KIB)
 
 struct work {
 	struct cop_trace_files *files;
 	const struct cop_trace_index_conf *conf;
 	_Atomic size_t next;
-	pthread_mutex_t lock; /* protects rc, and serializes done */
+	pthread_mutex_t lock; /* protects rc and serializes calls of done */
 	int rc;
 };
 
-/* The index is readable only by users who can read its file. */
+/* Only users who can read the file may read its index. */
 static mode_t mode_of(int fd)
 {
 	struct stat st;
@@ -28,7 +28,7 @@ static mode_t mode_of(int fd)
 	return fstat(fd, &st) ? 0600 : st.st_mode & 0666;
 }
 
-/* Writes an index at path, completely or not at all. */
+/* Writes an index to path atomically. */
 static int make_at(char *path, struct source *s, const struct index_key *key, const struct work *w,
 	struct cop_trace_index_result *out)
 {
@@ -88,7 +88,7 @@ static void refuse(struct cop_trace_index_result *out, const char *why)
 	out->why = why;
 }
 
-/* Whether there is a current index. */
+/* Whether the file has an up-to-date index. */
 static bool is_current(
 	const struct file *file, int fd, struct cop_trace_index_result *out, char **path)
 {
@@ -108,7 +108,7 @@ static bool is_current(
 	return true;
 }
 
-/* Writes the index to the first writable place. The caller owns *path. */
+/* Writes the index to the first place that is writable. The caller owns *path. */
 static int make(const struct file *file, struct source *s, const struct index_key *key,
 	const struct work *w, struct cop_trace_index_result *out, char **path)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The location of a file's index, and its key: size, mtime and the checksums of both ends. */
+/* Determines where a file's index is, and the file's key: size, mtime and checksums of both
+ * ends. */
 #include <sys/stat.h>
 
 #include "trace/read/index_priv.h"
@@ -45,7 +46,7 @@ int cop_index_key(int fd, struct index_key *out)
 	return rc;
 }
 
-/* Its name there is a checksum of the file's path. */
+/* In the cache directory, an index is named after a checksum of the file's path. */
 static char *in_cache(const char *file)
 {
 	const char *dir = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");

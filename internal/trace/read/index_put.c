@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes an index: the digests of the chunks, then words and tables, within its maximum size. */
+/* Writes an index within its maximum size: the digests of the chunks, then words and tables. */
 #include "trace/read/index_build_priv.h"
 
-/* Maximum share of digests in the index. */
+/* Maximum share of the index that digests may take. */
 #define DIGESTS 0.4
 
 static int end_group(struct build *b, struct cop_buf *text)
@@ -17,7 +17,7 @@ static int end_group(struct build *b, struct cop_buf *text)
 	return rc;
 }
 
-/* Appends the kept events of chunk c to text; returns the start of the next chunk's. */
+/* Appends the kept events of chunk c to text; returns where those of the next chunk start. */
 static size_t digest(struct build *b, size_t c, size_t from, struct cop_buf *text)
 {
 	struct index_chunk *chunk = &b->x.chunk[c];
@@ -97,7 +97,7 @@ static void forget_words(struct build *b, unsigned f)
 		b->x.chunk[c].word[f].n = 0;
 }
 
-/* Writes the rest; drops some of it if the file would become too large. */
+/* Writes the rest, dropping some of it if the index would otherwise be too large. */
 static int put_rest(struct build *b, const struct index_key *key)
 {
 	static const unsigned less[] = {
@@ -118,7 +118,7 @@ static int put_rest(struct build *b, const struct index_key *key)
 	return rc;
 }
 
-/* Drops kept events until the digests are small enough; metadata remain. */
+/* Drops kept events until the digests are small enough, but keeps metadata. */
 static int put_digests_within(struct build *b, uint64_t most)
 {
 	uint64_t start = b->at;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads an index. Its bytes are untrusted: every number is checked before use, and memory is
- * proportional to the file size. */
+/* Reads an index. Its bytes are untrusted: every number is checked before use, and memory use is
+ * proportional to the size of the file. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
 #include "trace/read/index_priv.h"
 
-/* Minimum bytes per item, to reject counts that exceed the remaining bytes. */
+/* Minimum bytes per item, used to reject counts that cannot fit into the remaining bytes. */
 #define POINT_LEAST 3u
 #define WORD_LEAST 2u
 #define BLOB_LEAST 11u
@@ -37,7 +37,7 @@ static int64_t signed_number(struct reading *r)
 	return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
 }
 
-/* The number of items that follow, each of at least `least` bytes. */
+/* Reads the number of items that follow, each at least `least` bytes long. */
 static size_t count(struct reading *r, size_t least)
 {
 	return (size_t)number(r, (uint64_t)(r->end - r->at) / least);
@@ -64,7 +64,7 @@ static void *items(struct reading *r, size_t n, size_t size)
 	return out;
 }
 
-/* A blob of the index file, checked against its size. */
+/* Reads the position of a blob and checks it against the size of the index file. */
 static struct index_blob blob(struct reading *r, uint64_t file_size, uint64_t raw_most)
 {
 	struct index_blob b = {.at = number(r, file_size)};
@@ -184,7 +184,7 @@ static void take_chunks(struct reading *r, struct index *x)
 	}
 }
 
-/* Parses the last part, inflated. */
+/* Parses the inflated last part. */
 static struct index *parse_index(char *data, size_t len, uint64_t file_size)
 {
 	struct reading r = {
@@ -273,7 +273,7 @@ static enum index_fault check_head(
 	return INDEX_FINE;
 }
 
-/* Whether the index belongs to the file's owner, root or this user. Anyone else could forge
+/* Whether the index belongs to the file's owner, root or this user; anyone else could forge
  * results. */
 static bool is_trusted(int fd, int of)
 {
@@ -283,7 +283,7 @@ static bool is_trusted(int fd, int of)
 	       (st.st_uid == file.st_uid || st.st_uid == geteuid() || !st.st_uid);
 }
 
-/* The index at path, if it is of the file `of`. */
+/* Opens the index at path if it belongs to the file `of`. */
 static struct index *open_at(const char *path, int of, enum index_fault *fault)
 {
 	struct index_head head;

@@ -46,8 +46,8 @@ static void place_fini(struct place *p)
 	assert_int_equal(rmdir(p->dir), 0);
 }
 
-/* A program that opens one file per hundred events, with the file's name defined after its use;
- * every 1500th event is a checkpoint. */
+/* Writes events of a program that opens one file per hundred events and defines the file's name
+ * after its use; every 1500th event is a checkpoint. */
 static void put_line(struct cop_buf *b, unsigned i)
 {
 	if (i % 100 == 50)
@@ -85,7 +85,7 @@ static void add_gzip(struct cop_buf *out, const char *data, size_t len)
 	z_stream z = {0};
 	char *room = malloc(2 * len + 1024);
 
-	/* A small memory level makes many blocks. */
+	/* A low memory level produces many blocks. */
 	assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 31, 1, Z_DEFAULT_STRATEGY), Z_OK);
 	z.next_in = (Bytef *)data;
 	z.avail_in = (uInt)len;
@@ -154,7 +154,7 @@ struct answer {
 	struct cop_buf text;
 	struct cop_trace_result result;
 	struct cop_buf notes;
-	uint64_t passed; /* events that were passed on */
+	uint64_t passed; /* events delivered */
 };
 
 static bool is_wanted(const char *want, struct cop_trace_str s)
@@ -260,7 +260,8 @@ static const struct question questions[] = {
 	{.from_ns = 10000000, .to_ns = 11000000, .name = "save"},
 };
 
-/* Queries with the index and without it; *passed: the number of events read with it. */
+/* Queries with and without the index, and compares the results; *passed is the number of events
+ * delivered with it. */
 static void compare(const struct place *p, const struct question *q, uint64_t *passed)
 {
 	char aside[128];
@@ -306,7 +307,7 @@ static void answers_are_the_same_with_and_without_an_index(void **state)
 	place_fini(&p);
 }
 
-/* In a file of one member, windows cost their share, so that the places lie farther apart. */
+/* In a file of one member, windows take space, so the points are farther apart. */
 static void what_nobody_asks_for_is_not_read(void **state)
 {
 	struct cop_buf text = lines_of(30 * EVENTS);
@@ -321,11 +322,11 @@ static void what_nobody_asks_for_is_not_read(void **state)
 		r = make_index(&p, 100000);
 		assert_int_equal(r.what, COP_TRACE_INDEX_MADE);
 		assert_true(r.bytes <= r.file_bytes / 20);
-		compare(&p, &questions[8], &passed); /* some microseconds */
+		compare(&p, &questions[8], &passed); /* a few microseconds */
 		assert_true(passed < 10 * EVENTS);
 		compare(&p, &questions[3], &passed); /* a name that does not occur */
 		assert_int_equal(passed, 0);
-		compare(&p, &questions[1], &passed); /* a rare one, everywhere */
+		compare(&p, &questions[1], &passed); /* a rare name, everywhere */
 		assert_true(passed < 2 * EVENTS);
 		compare(&p, &questions[5], &passed); /* one file */
 		assert_true(passed < 10 * EVENTS);
@@ -388,7 +389,7 @@ static void a_file_that_is_cut_off_says_so_to_every_question(void **state)
 	place_fini(&p);
 }
 
-/* Documents: the rank and the base of times are outside of the events. */
+/* In a document, the rank and the base time are outside the events. */
 static void members_of_a_document_hold_in_every_part(void **state)
 {
 	struct cop_buf text = {0};
@@ -459,7 +460,7 @@ static void an_index_of_another_state_of_the_file_is_not_used(void **state)
 	check_note(&p, "has changed since its index was made");
 	assert_int_equal(make_index(&p, 6000).what, COP_TRACE_INDEX_MADE);
 	check_note(&p, "");
-	/* The same size and time, other bytes. */
+	/* Same size and mtime, different bytes. */
 	text.data[30] = 'z';
 	write_trace(&p, &text, ONE_MEMBER);
 	assert_int_equal(utimensat(AT_FDCWD, p.file, times, 0), 0);
@@ -475,7 +476,7 @@ static void an_index_of_another_state_of_the_file_is_not_used(void **state)
 	place_fini(&p);
 }
 
-/* Any corrupt byte of the index is detected, or is never used. */
+/* A corrupt byte anywhere in the index is either detected or never used. */
 static void a_damaged_index_changes_no_answer(void **state)
 {
 	struct cop_buf text = lines_of(EVENTS);
@@ -607,7 +608,7 @@ int main(void)
 	};
 
 #ifdef __SANITIZE_THREAD__
-	/* The others build and read in one thread; threads_test reads in several. */
+	/* The other tests build and read in one thread; threads_test reads in several. */
 	cmocka_set_test_filter("four_builders_*");
 #endif
 	return cmocka_run_group_tests(tests, NULL, NULL);

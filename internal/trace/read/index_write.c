@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes the parts of an index; index_read.c reads them. Numbers are LEB128, signed ones zigzag. */
+/* Writes the parts of an index; index_read.c reads them. Numbers are LEB128, signed ones
+ * zigzag-encoded. */
 #include <zlib.h>
 
 #include "trace/read/index_priv.h"

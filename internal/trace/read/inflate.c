@@ -7,27 +7,27 @@
 
 struct cop_inflate {
 	int fd;
-	off_t at; /* in the file */
+	off_t at; /* offset in the file */
 	enum { UNKNOWN, PLAIN, GZIP, ZIP } form;
 	bool ended;
 	const char *fault;
 	z_stream z;
 	struct ahead ahead;
-	struct member *member; /* read in place of zlib's output */
-	size_t copied;         /* bytes of it already copied */
-	uint64_t given;        /* bytes of the content before `out` */
+	struct member *member; /* if set, the source of bytes instead of zlib */
+	size_t copied;         /* bytes already copied from it */
+	uint64_t given;        /* bytes of the content that precede `out` */
 	const unsigned char *out;
 	struct {
 		uint64_t apart, last;
-		cop_inflate_visit *visit; /* NULL: points are not reported */
+		cop_inflate_visit *visit; /* NULL: do not report points */
 		void *arg;
 	} mark;
-	bool bare;  /* reading began within a member: zlib does not detect its end */
-	bool alone; /* no other thread may inflate ahead */
+	bool bare;  /* reading began within a member, whose trailer zlib does not process */
+	bool alone; /* other threads must not inflate ahead */
 	struct {
-		bool inside; /* bytes of a stored member */
+		bool inside; /* within a stored member */
 		bool stored, described;
-		uint64_t left; /* of a stored member */
+		uint64_t left; /* bytes left of a stored member */
 		uint32_t crc, want;
 	} zip;
 	unsigned char input[INPUT_BYTES];
@@ -102,7 +102,7 @@ static void end_stream(struct cop_inflate *in, const char *fault)
 	in->fault = fault;
 }
 
-/* Whether n bytes are in the buffer. -errno. */
+/* Reads until the buffer has n bytes. Returns whether it does, or -errno. */
 static int has_input(struct cop_inflate *in, size_t n)
 {
 	ssize_t got = 1;
@@ -140,7 +140,7 @@ static void mark_member(struct cop_inflate *in)
 	in->mark.visit(in->mark.arg, &at, NULL, 0);
 }
 
-/* zlib is at the start of a block. */
+/* Reports a point; zlib is at the start of a block. */
 static void mark_block(struct cop_inflate *in)
 {
 	const struct cop_inflate_point at = {.raw = raw_now(in),
@@ -166,7 +166,7 @@ void cop_inflate_mark(struct cop_inflate *in, uint64_t apart, cop_inflate_visit 
 
 /* ---- gzip ---- */
 
-/* Skips a member's checksum and length. -errno. */
+/* Skips a member's checksum and length. Returns 0 or -errno. */
 static int skip_trailer(struct cop_inflate *in)
 {
 	int rc = has_input(in, 8);
@@ -183,8 +183,8 @@ static int skip_trailer(struct cop_inflate *in)
 	return 0;
 }
 
-/* At the end of a member: the next one may already be inflated. Zeros may follow, to the end of a
- * tape block; any other trailing data is reported. */
+/* Called at the end of a member. The next one may already be inflated. Zeros may follow, which pad
+ * the file to a tape block; any other trailing data is reported. */
 static int next_member(struct cop_inflate *in)
 {
 	ssize_t n = 0;
@@ -243,8 +243,8 @@ static int inflate_some(struct cop_inflate *in)
 	return 0;
 }
 
-/* Copies bytes of an already inflated member. The file continues after it, in the buffer or
- * beyond. */
+/* Copies bytes from a member inflated ahead. After its last byte, reading continues in the file
+ * after the member, in the buffer or beyond it. */
 static int copy_some(struct cop_inflate *in)
 {
 	struct member *m = in->member;
@@ -272,8 +272,8 @@ static int copy_some(struct cop_inflate *in)
 
 /* ---- zip ---- */
 
-/* A zip file is read sequentially, by its local headers (APPNOTE 6.3, 4.3.7); the central directory
- * at its end is not needed and may be missing. */
+/* A zip file is read sequentially by its local headers (APPNOTE 6.3, 4.3.7), so the central
+ * directory at its end is not needed and may be missing. */
 #define ZIP_HEADER 30u
 
 static uint32_t u16(const unsigned char *p)
@@ -291,7 +291,7 @@ static bool is_zip(const struct cop_inflate *in)
 	return in->z.avail_in >= 4 && !memcmp(in->z.next_in, "PK\3\4", 4);
 }
 
-/* The size of a stored member, which may be in the extra field of large files (4.5.3). */
+/* Returns the size of a stored member, which for a large file is in the extra field (4.5.3). */
 static uint64_t stored_size(const unsigned char *header)
 {
 	const unsigned char *p = header + ZIP_HEADER + u16(header + 26),
@@ -341,8 +341,8 @@ static int begin_member(struct cop_inflate *in)
 	return 0;
 }
 
-/* The data descriptor of a member written to a pipe (4.3.9): an optional signature, the checksum,
- * and two sizes of 4 or 8 bytes. */
+/* Skips the data descriptor that follows a member written to a pipe (4.3.9): an optional signature,
+ * the checksum, and two sizes of 4 or 8 bytes. */
 static int end_member(struct cop_inflate *in)
 {
 	const unsigned char *p;
@@ -428,7 +428,7 @@ static ssize_t read_packed(struct cop_inflate *in, void *data, size_t len)
 	return rc ? rc : (ssize_t)(len - in->z.avail_out);
 }
 
-/* The start of a plain file is in the buffer. */
+/* The start of a plain file is already in the buffer. */
 static ssize_t read_plain(struct cop_inflate *in, void *data, size_t len)
 {
 	size_t had = COP_MIN(len, (size_t)in->z.avail_in);
@@ -480,7 +480,7 @@ bool cop_inflate_ahead(struct cop_inflate *in, unsigned most)
 
 /* ---- seeking ---- */
 
-/* Starts zlib at the point, or at the start of the file. -errno. */
+/* Starts zlib at the point, or at the start of the file. Returns 0 or -errno. */
 static int go_to(
 	struct cop_inflate *in, const struct cop_inflate_point *at, const void *window, size_t len)
 {
@@ -504,7 +504,7 @@ static int go_to(
 	return !len || inflateSetDictionary(&in->z, window, (unsigned)len) == Z_OK ? 0 : -EIO;
 }
 
-/* Reads and discards bytes before byte raw. */
+/* Reads and discards everything before byte raw. */
 static int drop_upto(struct cop_inflate *in, uint64_t raw)
 {
 	char *room = malloc(INPUT_BYTES);

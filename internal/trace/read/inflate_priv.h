@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* inflate.c is the reader of a file; ahead.c manages the later members that other threads inflate.
- * One lock guards these members; it is not held during reads and inflation. */
+/* inflate.c reads a file; ahead.c manages the later members that other threads inflate. One lock
+ * protects these members; it is not held while reading or inflating. */
 #ifndef COP_TRACE_READ_INFLATE_PRIV_H
 #define COP_TRACE_READ_INFLATE_PRIV_H
 
@@ -20,7 +20,7 @@ struct ahead {
 	pthread_mutex_t lock;
 	pthread_cond_t done;
 	uint64_t reader;  /* start of the member being read */
-	uint64_t scanned; /* searched for member starts up to here */
+	uint64_t scanned; /* member starts have been searched for up to here */
 	bool scanning;
 	unsigned failures;
 	struct member member[MEMBERS_MAX];
@@ -29,7 +29,7 @@ struct ahead {
 void cop_ahead_init(struct ahead *a);
 void cop_ahead_fini(struct ahead *a);
 /* Returns the member that was inflated ahead from offset `start`, or NULL if there is none. The
- * reader owns it until it gives it back. Waits if a thread is inflating it. */
+ * reader owns it until cop_ahead_give. Waits if a thread is inflating it. */
 struct member *cop_ahead_take(struct ahead *a, uint64_t start);
 void cop_ahead_give(struct ahead *a, struct member *m);
 /* Implements cop_inflate_ahead. */

@@ -14,7 +14,7 @@
 
 #include "inflate.h"
 
-/* Text of n lines, which the caller frees. */
+/* Returns text of n lines, which the caller frees. */
 static struct cop_buf lines(unsigned n)
 {
 	struct cop_buf b = {0};
@@ -51,7 +51,7 @@ static void add_member(struct cop_buf *out, const char *data, size_t len)
 	add_at_level(out, data, len, 6);
 }
 
-/* The same, as it stands. */
+/* The same, uncompressed. */
 static void store_member(struct cop_buf *out, const char *data, size_t len)
 {
 	add_at_level(out, data, len, 0);
@@ -68,7 +68,7 @@ static int file_with(const char *data, size_t len)
 	return fd;
 }
 
-/* Threads beside the reader, in half of the runs. */
+/* Number of threads besides the reader, in half of the runs. */
 static unsigned helpers;
 
 struct beside {
@@ -85,7 +85,7 @@ static void *help(void *arg)
 	return NULL;
 }
 
-/* Everything that comes out, read in steps. */
+/* Returns the whole content, read in steps. */
 static struct cop_buf read_all(const struct cop_buf *file, size_t step, const char **fault)
 {
 	int fd = file_with(file->data, file->len);
@@ -220,7 +220,8 @@ static void damage_ends_the_stream_and_is_told(void **state)
 	cop_buf_free(&gz);
 }
 
-/* How many members can be had ahead once a byte was read; what is read then is the same. */
+/* Returns how many members can be inflated ahead once the first byte has been read, and checks that
+ * the content stays the same. */
 static unsigned ahead_of(const struct cop_buf *file, const struct cop_buf *want, unsigned most)
 {
 	int fd = file_with(file->data, file->len);
@@ -257,8 +258,8 @@ static void members_further_on_are_inflated_ahead(void **state)
 	cop_buf_free(&gz);
 }
 
-/* A whole member as the content of another that is not compressed; one that is too large; ones of
- * nothing; zeros between them. */
+/* Members: one whose uncompressed content is a whole member, one that is too large, empty ones, and
+ * zeros in between. */
 static void a_guess_that_is_wrong_changes_nothing(void **state)
 {
 	static const char zeros[1000];
@@ -287,7 +288,7 @@ static void a_guess_that_is_wrong_changes_nothing(void **state)
 	cop_buf_free(&gz);
 }
 
-/* The search for the next start goes through a large member while the reader ends small ones. */
+/* The search for the next start scans a large member while the reader finishes small ones. */
 static void a_long_search_beside_short_members(void **state)
 {
 	struct cop_buf text = lines(52000), want = {0}, gz = {0};

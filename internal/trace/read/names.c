@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names defined by the metadata of one file: the files and hosts of its hashes (DFTracer's FH and
- * HH), processes, ranks, threads. A definition may follow its use, so with `names` the file is
- * first read once for its metadata. The first definition wins. */
+/* Collects the names that the metadata of one file defines: the files and hosts behind its hashes
+ * (DFTracer's FH and HH), processes, ranks and threads. A definition may come after its first use,
+ * so with `names` a separate pass reads the file's metadata first. The first definition wins. */
 #include "trace/read/read_priv.h"
 
 struct name {
@@ -35,7 +35,7 @@ static bool is_same(struct cop_trace_str a, struct cop_trace_str b)
 	return a.len == b.len && !memcmp(a.at, b.at, a.len);
 }
 
-/* A hash with two names: the first name is used, and the first such clash is reported. */
+/* Notes that a hash has two names. The first name is used, and the first such clash is reported. */
 static void note_clash(struct names *n, const struct name *first, struct cop_trace_str second)
 {
 	size_t most = sizeof(n->clash_names[0]) - 1;
@@ -88,7 +88,7 @@ static bool is_number(struct cop_trace_str s)
 	return s.len > 0;
 }
 
-/* "Rank 3": DFTracer's process name under MPI. */
+/* Returns the number in "Rank 3", DFTracer's name for a process under MPI. */
 static struct cop_trace_str rank_in(struct cop_trace_str name)
 {
 	struct cop_trace_str digits = {name.at, 0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opens a file: applies its index, and reads its names where needed. */
+/* Opens files, applies their indexes, and reads their names if needed. */
 #include "trace/read/index_priv.h"
 
 void cop_trace_note_file(struct reader *r, size_t index, const char *why, bool whole)
@@ -10,7 +10,7 @@ void cop_trace_note_file(struct reader *r, size_t index, const char *why, bool w
 		cop_buf_printf(r->notes, "%s: %s\n", r->files->file[index].name, why);
 }
 
-/* Reads the whole file just to collect its names, while idle threads inflate ahead. */
+/* Reads the whole file only for its names, while idle threads inflate ahead. */
 static int read_names(struct worker *w, struct source *s)
 {
 	int rc;
@@ -38,8 +38,8 @@ void cop_trace_forget_source(struct reader *r, const struct source *s)
 	r->active[i] = r->active[--r->actives];
 }
 
-/* Reads the names from the index, and chooses the chunks. An index that lets no chunk be skipped is
- * closed. */
+/* Reads the names from the index and chooses the chunks to read. Closes an index that does not
+ * allow any chunk to be skipped. */
 static int follow_index(struct worker *w, struct source *s)
 {
 	const struct cop_trace_pick *pick = w->reader->conf->pick;
@@ -68,8 +68,8 @@ static int follow_index(struct worker *w, struct source *s)
 	return 0;
 }
 
-/* Uses the file's index, if there is one; if damaged, the file is read without it. Clock offsets
- * are not in the index. */
+/* Uses the file's index if there is one; if it is damaged, the file is read without it. The index
+ * does not contain clock offsets. */
 static int try_index(struct worker *w, struct source *s, const char **note, bool *names)
 {
 	struct reader *r = w->reader;
@@ -93,15 +93,16 @@ static int try_index(struct worker *w, struct source *s, const char **note, bool
 	return 0;
 }
 
-/* Lock held by the caller. */
+/* The caller holds the lock. */
 static void note_index(struct reader *r, size_t index, const char *why)
 {
 	if (why && r->notes && r->noted++ < TRACE_NOTES_MAX)
 		cop_buf_printf(r->notes, "%s: %s\n", r->files->file[index].name, why);
 }
 
-/* Reads the names, then rewinds. Called with the lock held; releases it while reading. The file is
- * in the list, so that other threads help to inflate it, but none of them takes blocks from it. */
+/* Reads the names, then rewinds. The caller holds the lock, which is released while reading. The
+ * file is in the list of active files, so other threads help to inflate it, but none of them takes
+ * blocks from it. */
 static int take_names(struct worker *w, struct source *s)
 {
 	struct reader *r = w->reader;

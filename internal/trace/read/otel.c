@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* OpenTelemetry: a line of OTLP JSON (from Copper or the collector's file exporter), or one span of
- * the Python or Go console exporter. A span becomes a complete event: category is the scope;
- * process, host and rank are from the resource; args are the attributes. The events of a span
- * become instants.
+/* Reads OpenTelemetry data: a line of OTLP JSON (from Copper or the collector's file exporter), or
+ * one span from the Python or Go console exporter. A span becomes a complete event: the scope is
+ * its category, the resource provides process, host and rank, and the attributes are its args. The
+ * events of a span become instants.
  *
  * 	{"resourceSpans":[{"resource":{"attributes":[{"key":K,"value":{"intValue":"1"}}]},
  * 	  "scopeSpans":[{"scope":{"name":S},"spans":[{"name":N,"startTimeUnixNano":"..", ..}]}]}]}
@@ -16,10 +16,10 @@
 
 /* Metrics and logs of OTLP JSON.
  *
- * A data point becomes a counter: its value, or the count and sum of a histogram, precede its
- * attributes in args. Points of one metric with different attributes are separate counters with
- * different ids. A log record becomes an instant: name is its event name or else its body, category
- * its severity; args are its body and attributes.
+ * A data point becomes a counter whose args are its value, or the count and sum of a histogram,
+ * followed by its attributes. Points of one metric with different attributes are separate counters
+ * with different ids. A log record becomes an instant: its event name, or else its body, is the
+ * name, its severity the category; body and attributes are the args.
  *
  * 	{"name":N,"sum":{"dataPoints":[{"asInt":"5","timeUnixNano":"..","attributes":[..]}]}}
  * 	{"name":N,"histogram":{"dataPoints":[{"count":"2","sum":0.5,"timeUnixNano":"..", ..}]}}
@@ -44,7 +44,7 @@ static void pick(
 				out[i] = v;
 }
 
-/* Attributes may name a thread, and the process of the event. */
+/* Sets the args, from which it takes the thread and the process of the event if they name them. */
 static void take_args(struct otel_reader *r, struct cop_trace_str args)
 {
 	struct cop_trace_event *e = &r->e;
@@ -74,7 +74,8 @@ static const char *const point_keys[P_KEYS] = {
 	"timeUnixNano", "asInt", "asDouble", "count", "sum", "flags", "attributes"};
 #define NO_RECORDED_VALUE 1
 
-/* A number without the quotes of 64-bit integers, NaN and infinities; empty if it is no number. */
+/* Returns a number without the quotes that 64-bit integers, NaN and infinities have; empty if it is
+ * not a number. */
 static struct cop_trace_str number_of(struct cop_trace_str v)
 {
 	long double d;
@@ -92,7 +93,7 @@ static bool is_unrecorded(struct cop_trace_str flags)
 	return flags.len && cop_trace_number(&f, 1, &v) && v & NO_RECORDED_VALUE;
 }
 
-/* Sets the values of a point; returns their number. JSON omits a count of 0. */
+/* Sets the values of a point and returns how many there are. JSON omits a count of 0. */
 static unsigned values_of(
 	const struct cop_trace_str *point, bool histogram, struct otel_member value[2])
 {
@@ -108,7 +109,7 @@ static unsigned values_of(
 	return value[0].value.len ? 1 + (value[1].value.len > 0) : 0;
 }
 
-/* NULL, or why there is no counter. */
+/* Converts a point to a counter. Returns NULL, or why it cannot. */
 static const char *counter_of(
 	struct otel_reader *r, const struct cop_trace_str *point, bool histogram)
 {
@@ -175,7 +176,7 @@ enum { L_TIME, L_OBSERVED, L_NUMBER, L_TEXT, L_EVENT, L_BODY, L_ATTRIBUTES, L_KE
 static const char *const log_keys[L_KEYS] = {"timeUnixNano", "observedTimeUnixNano",
 	"severityNumber", "severityText", "eventName", "body", "attributes"};
 
-/* Severities are 1 to 24, four per word. */
+/* Severity numbers are 1 to 24, four for each word. */
 static struct cop_trace_str severity_of(struct otel_reader *r, const struct cop_trace_str *log)
 {
 	static const char *const words[] = {"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"};
@@ -189,8 +190,8 @@ static struct cop_trace_str severity_of(struct otel_reader *r, const struct cop_
 	return (struct cop_trace_str){words[(v - 1) / 4], strlen(words[(v - 1) / 4])};
 }
 
-/* Before records had event names, an attribute named the event. A nested body is named by its
- * text. */
+/* Before records had event names, an attribute named the event. If neither exists, the text of the
+ * body is the name. */
 static struct cop_trace_str name_of(
 	struct otel_reader *r, const struct cop_trace_str *log, struct cop_trace_str body)
 {
@@ -204,7 +205,7 @@ static struct cop_trace_str name_of(
 	return body.len && *body.at == '"' ? cop_trace_otel_plain(r->sink, body) : body;
 }
 
-/* NULL, or why there is no instant. */
+/* Converts a log record to an instant. Returns NULL, or why it cannot. */
 static const char *instant_of(struct otel_reader *r, const struct cop_trace_str *log)
 {
 	struct otel_member body = {"body", cop_trace_otel_any(log[L_BODY])};
@@ -256,7 +257,7 @@ static void take_resource(struct otel_reader *r, struct cop_trace_str list)
 
 /* ---- spans ---- */
 
-/* The events of a span become instants of its thread. */
+/* Delivers the events of a span as instants of its thread. */
 static void take_events(struct otel_reader *r, struct cop_trace_str list)
 {
 	struct cop_trace_members m = cop_trace_otel_elements(list);
@@ -279,7 +280,7 @@ static void take_events(struct otel_reader *r, struct cop_trace_str list)
 	}
 }
 
-/* Spans without a thread may overlap, so they have an id. */
+/* Spans without a thread may overlap, so they become asynchronous spans with an id. */
 static void be_async(struct otel_reader *r, struct cop_trace_str span)
 {
 	struct cop_trace_str context = cop_trace_otel_either(span, "context", "SpanContext");
@@ -324,7 +325,7 @@ static void one_span(struct otel_reader *r, struct cop_trace_str span)
 
 struct signal {
 	unsigned field;
-	const char *scopes, *older, *items; /* older: name before OTLP 0.15 */
+	const char *scopes, *older, *items; /* older: name of scopes before OTLP 0.15 */
 	void (*one)(struct otel_reader *r, struct cop_trace_str item);
 };
 static const struct signal signals[] = {
@@ -373,7 +374,7 @@ static void read_line(struct otel_reader *r, const struct fields *f)
 	}
 }
 
-/* A span of a console exporter. */
+/* Reads a span from a console exporter. */
 static void console_span(struct otel_reader *r, struct cop_trace_str span)
 {
 	struct cop_trace_str resource = cop_trace_otel_member(span, "Resource"), scope;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by the files of the OpenTelemetry reader: otel.c walks resources and scopes and reads
- * spans, metrics and logs, otel_value.c reads values. Unescaped and composed strings are in the
- * sink's scratch: valid as long as the block. */
+ * spans, metrics and logs; otel_value.c reads values. Unescaped and composed strings are in the
+ * sink's scratch and valid as long as the block. */
 #ifndef COP_TRACE_OTEL_PRIV_H
 #define COP_TRACE_OTEL_PRIV_H
 
@@ -10,38 +10,38 @@
 struct otel_reader {
 	struct sink *sink;
 	const struct fields *fields; /* empty */
-	struct cop_trace_event e;    /* fields common to all events of one resource and scope */
+	struct cop_trace_event e;    /* members that all events of one resource and scope share */
 	int rc;
 };
 
 /* ---- otel_value.c ---- */
 
-/* The text of a member of an object; empty if absent. */
+/* Returns the verbatim value of a member; empty if absent. */
 struct cop_trace_str cop_trace_otel_member(struct cop_trace_str object, const char *key);
-/* The first of two members that is present. */
+/* The same for the first of two members that is present. */
 struct cop_trace_str cop_trace_otel_either(
 	struct cop_trace_str object, const char *a, const char *b);
-/* Iterates over the elements of an array: false at the end. */
+/* Iterates over the elements of an array; next returns false at the end. */
 struct cop_trace_members cop_trace_otel_elements(struct cop_trace_str array);
 bool cop_trace_otel_next(struct cop_trace_members *m, struct cop_trace_str *element);
-/* A string without quotes and escapes, or a number; anything else is empty. */
+/* Returns a string, unquoted and unescaped, or a number; empty for anything else. */
 struct cop_trace_str cop_trace_otel_plain(struct sink *s, struct cop_trace_str v);
-/* Reads nanoseconds since 1970, or a date. False if neither, or 0. */
+/* Parses nanoseconds since 1970, or a date. Returns false if it is neither, or 0. */
 bool cop_trace_otel_time(struct cop_trace_str v, int64_t *out);
-/* The V in {"stringValue":V} and the like. */
+/* Returns V from {"stringValue":V} and the like. */
 struct cop_trace_str cop_trace_otel_any(struct cop_trace_str v);
 
-/* A member placed before the attributes in args; omitted if empty. */
+/* A member that precedes the attributes in args; omitted if empty. */
 struct otel_member {
 	const char *key;
 	struct cop_trace_str value;
 };
-/* A list of attributes as an object. Empty if it does not fit into scratch. */
+/* Converts a list of attributes to a JSON object. Empty if it does not fit into scratch. */
 struct cop_trace_str cop_trace_otel_object(struct sink *s, struct cop_trace_str list);
 /* The same, with n members before the attributes. */
 struct cop_trace_str cop_trace_otel_args(
 	struct sink *s, const struct otel_member *first, size_t n, struct cop_trace_str list);
-/* A list of attributes as text: "operation=read,state=ok". */
+/* Converts a list of attributes to text: "operation=read,state=ok". */
 struct cop_trace_str cop_trace_otel_labels(struct sink *s, struct cop_trace_str list);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values in OpenTelemetry's JSON: times, attributes, lists. */
+/* Reads values in OpenTelemetry's JSON: times, attributes and lists. */
 #include <ctype.h>
 #include <time.h>
 
@@ -76,7 +76,7 @@ static bool passes(const char **p, const char *end, char c)
 	return true;
 }
 
-/* The rest of a time: .123456789, then Z or +01:00. */
+/* Parses the rest of a time: .123456789, then Z or +01:00. */
 static bool fraction_and_zone(const char *p, const char *end, int64_t *ns, int64_t *zone_s)
 {
 	int hours, minutes;
@@ -101,7 +101,7 @@ static bool fraction_and_zone(const char *p, const char *end, int64_t *ns, int64
 	return p == end;
 }
 
-/* 2026-01-31T12:00:00.5Z (RFC 3339). */
+/* Parses 2026-01-31T12:00:00.5Z (RFC 3339). */
 static bool date(struct cop_trace_str text, int64_t *out)
 {
 	const char *p = text.at, *end = p + text.len;
@@ -152,7 +152,8 @@ struct cop_trace_str cop_trace_otel_any(struct cop_trace_str v)
 	return none;
 }
 
-/* The key and value of {"key":K,"value":{"stringValue":V}}, also capitalized, as in the text. */
+/* Finds the verbatim key and value in {"key":K,"value":{"stringValue":V}}, whose names may be
+ * capitalized. */
 static bool read_attribute(
 	struct cop_trace_str one, struct cop_trace_str *key, struct cop_trace_str *value)
 {
@@ -186,7 +187,7 @@ static bool is_whole_number(const char *p, size_t len)
 	return i == len;
 }
 
-/* OTLP quotes 64-bit integers to protect them from JavaScript's rounding. */
+/* Unquotes 64-bit integers, which OTLP quotes to protect them from rounding in JavaScript. */
 static bool put_value(struct scratch *s, struct cop_trace_str attribute, struct cop_trace_str v)
 {
 	struct cop_trace_str typed = cop_trace_otel_either(attribute, "value", "Value");
@@ -237,7 +238,7 @@ struct cop_trace_str cop_trace_otel_object(struct sink *s, struct cop_trace_str 
 	return list.len && *list.at == '{' ? list : cop_trace_otel_args(s, NULL, 0, list);
 }
 
-/* A value in labels: a string without quotes, anything else as in the text. */
+/* Appends a value to labels: a string unquoted and unescaped, anything else verbatim. */
 static bool put_label(struct sink *s, struct cop_trace_str v)
 {
 	struct cop_trace_str text = {v.at + 1, v.len - 2};

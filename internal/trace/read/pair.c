@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pairs begins with ends. B and E match within a thread, b and e within a category, an id and a
- * scope; S and F, their old form, also by name. An end closes the last begin of its name; an end
- * without a name closes the last begin. PerfFlowAspect may write another function's name at an end:
- * such an end closes the last begin if the file has no begin of that name and the category matches
- * (for b and e, only if it is the only one); the begin's name is kept. Spans begun later remain
- * open. Order is file order, since all writers append. */
+/* Pairs begin events with end events. B and E match within a thread; b and e within a category, id
+ * and scope; S and F, their old form, also by name. An end closes the last open begin of the same
+ * name, or the last open begin if the end has no name. PerfFlowAspect may write another function's
+ * name into an end event. Such an end closes the last begin if the file has no begin of that name
+ * and the category matches (b and e: if there is only one open begin); the span keeps the name of
+ * its begin. Spans that began later stay open. Order is file order, because all writers append. */
 #include "trace/read/read_priv.h"
 
-/* Maximum number of open spans that an end is compared with. */
+/* Maximum number of open spans to compare with an end event. */
 #define NESTED_MAX 4096u
-#define NAMES_MAX ((size_t)1 << 16) /* of begins; beyond this, every name counts as seen */
+#define NAMES_MAX ((size_t)1 << 16) /* of begin events; beyond this, every name counts as seen */
 #define TDUR_MAX 32                 /* ,"tdur":N */
 
 struct pair_key {
 	uint64_t a, b;
 };
 struct open_span {
-	struct cop_hlink link;   /* in the table: the innermost span of its thread or id */
-	struct open_span *outer; /* enclosing span, or next in a list */
+	struct cop_hlink link;   /* used in the table by the innermost span of a thread or id */
+	struct open_span *outer; /* enclosing span, or next in the list of used spans */
 	struct pair_key key;
 	struct cop_trace_event e;
-	char bytes[]; /* its strings, with room for the thread-time duration */
+	char bytes[]; /* its strings, and room for its duration in thread time */
 };
 
 static void add_to_key(struct pair_key *k, struct cop_trace_str s)
@@ -29,7 +29,7 @@ static void add_to_key(struct pair_key *k, struct cop_trace_str s)
 	k->b = cop_hash64(s.at, s.len, k->b);
 }
 
-/* The key shared by a begin and its end; two hashes stand for the strings. */
+/* Returns the key that a begin and its end share; two hashes represent the strings. */
 static struct pair_key key_of(const struct record *r)
 {
 	const struct cop_trace_event *e = &r->e;
@@ -121,7 +121,7 @@ static uint64_t hash_of(struct cop_trace_str s)
 	return cop_hash64(s.at, s.len, 0);
 }
 
-/* Whether an end with an unmatched name closes the innermost span anyway. */
+/* Whether an end whose name does not match closes the innermost span anyway. */
 static bool closes_another(
 	const struct pairs *p, const struct open_span *inner, const struct record *r)
 {
@@ -131,7 +131,7 @@ static bool closes_another(
 	       !cop_seen_has(&p->begun, hash_of(r->e.name));
 }
 
-/* The link to the span that this end closes, or NULL. */
+/* Returns the link to the span that this end closes, or NULL. */
 static struct open_span **closed_by(
 	const struct pairs *p, struct open_span **inner, const struct record *r)
 {
@@ -145,7 +145,7 @@ static struct open_span **closed_by(
 	return closes_another(p, *inner, r) ? inner : NULL;
 }
 
-/* Removes a span from the list of its key. */
+/* Removes a span from the list for its key. */
 static struct open_span *take_out(struct pairs *p, struct open_span *inner, struct open_span **at)
 {
 	struct open_span *s = *at;
@@ -161,7 +161,7 @@ static struct open_span *take_out(struct pairs *p, struct open_span *inner, stru
 	return s;
 }
 
-/* The duration in thread time, if both halves have it. */
+/* Appends the duration in thread time if both halves have a thread time. */
 static void take_tdur(struct cop_trace_event *begin, const struct cop_trace_event *end)
 {
 	struct cop_trace_str object = {begin->more.at - 1, begin->more.len + 1}, value;
@@ -178,7 +178,7 @@ static void take_tdur(struct cop_trace_event *begin, const struct cop_trace_even
 	begin->more.len += (size_t)snprintf(to, TDUR_MAX, ",\"tdur\":%.15Lg", until - from);
 }
 
-/* The end's size is used if the begin has none. */
+/* Merges the begin into the end. If only the end has a size, it is used. */
 static void become_span(struct record *r, const struct open_span *s)
 {
 	struct cop_trace_event end = r->e;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the events in a block of text. Brackets and commas between events are ignored, so arrays
- * may be unopened or unclosed. */
+/* Finds the events in a block of text. Ignores brackets and commas between events, so an array need
+ * not be opened or closed. */
 #include "trace/read/read_priv.h"
 
-/* The line of p, which must not decrease within a block. */
+/* Returns the line number of p. Within a block, p must not decrease from call to call. */
 static uint64_t line_of(struct sink *s, const char *p)
 {
 	const char *at = s->at;
@@ -16,7 +16,7 @@ static uint64_t line_of(struct sink *s, const char *p)
 	return s->line;
 }
 
-/* Resolves hashes, while the field is available. */
+/* Resolves hashes while their fields are at hand. */
 static void resolve(struct sink *s, const struct fields *f, struct cop_trace_event *e)
 {
 	const struct cop_trace_str *name;
@@ -36,7 +36,7 @@ static void resolve(struct sink *s, const struct fields *f, struct cop_trace_eve
 	}
 }
 
-/* The next line after p that begins with an object. */
+/* Finds the next line after p that begins with an object. */
 static const char *next_object(const char *p, const char *end)
 {
 	while ((p = memchr(p, '\n', (size_t)(end - p)))) {
@@ -58,8 +58,8 @@ const char *cop_trace_resume(const char *p, const char *at, const char *end)
 	return q ? q : line ? line + 1 : end;
 }
 
-/* Whether the object between p and end is empty: some writers end an array with {} to avoid a
- * trailing comma. */
+/* Whether the object from p to end is empty; some writers end an array with {} to avoid a trailing
+ * comma. */
 static bool is_padding(const char *p, const char *end)
 {
 	return cop_json_blanks(p + 1) == end - 1;
@@ -71,7 +71,7 @@ static bool add_base(struct cop_trace_event *e, int64_t base_ns)
 	       cop_trace_is_in_range(e->ts_ns);
 }
 
-/* Reads the object at p; returns where to continue. */
+/* Parses the object at p; returns where to continue. */
 static const char *object(struct sink *s, const char *p, const char *end, int *rc)
 {
 	struct cop_json_scan scan;
@@ -122,7 +122,7 @@ static const char *no_object(struct sink *s, const char *p, const char *end)
 	return line ? line + 1 : end;
 }
 
-/* Reads all objects between p and end. */
+/* Parses all objects from p to end. */
 static int objects(struct sink *s, const char *p, const char *end)
 {
 	int rc = 0;
@@ -166,8 +166,8 @@ static bool may_define(const struct sink *s, const char *p, size_t len)
 	return false;
 }
 
-/* Skips lines that are whole events and define no name. Once a line continues the one before, all
- * further lines are read. */
+/* Skips lines that are whole events and define no names. Once a line continues the one before it,
+ * parses everything that follows. */
 static int names(struct sink *s, const struct block *b)
 {
 	const char *p = b->data, *end = p + b->len, *before = p;

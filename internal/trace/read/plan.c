@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads a file by its index: each chunk is read, replaced by its digest, or only counted. If the
- * index turns out to be damaged, everything from there on is read. */
+/* Reads a file with the help of its index: each chunk is read, replaced by its digest, or only
+ * counted. If the index turns out to be damaged, reads everything from there on. */
 #include "trace/read/index_priv.h"
 
 enum part { PART_READ, PART_DIGEST, PART_COUNT };
@@ -8,8 +8,8 @@ struct plan {
 	struct index *x;
 	uint8_t *part; /* per chunk */
 	bool chosen, skips;
-	size_t next;  /* the chunk after the last one */
-	bool seek;    /* the stream is at another offset */
+	size_t next;  /* the next chunk to handle */
+	bool seek;    /* the stream is not at the next chunk */
 	bool broken;  /* a part of the index was damaged */
 	char *digest; /* the last group read, and its number plus one */
 	size_t group;
@@ -65,7 +65,7 @@ void cop_plan_free(struct plan *p)
 
 /* ---- digests ---- */
 
-/* The group's text; NULL if damaged. */
+/* Returns the text of a group of digests; NULL if damaged. */
 static const char *group_text(struct plan *p, size_t group)
 {
 	if (p->group == group + 1)
@@ -76,7 +76,7 @@ static const char *group_text(struct plan *p, size_t group)
 	return p->digest;
 }
 
-/* Fills a block with a chunk's digest. False if the index is damaged, or without memory. */
+/* Fills a block with a chunk's digest. Returns false if the index is damaged or memory is short. */
 static bool fill_digest(struct plan *p, const struct index_chunk *c, struct block *b)
 {
 	const char *text = c->digest_len ? group_text(p, c->group) : "";
@@ -113,7 +113,7 @@ int cop_plan_names(struct plan *p, struct sink *sink, struct block *b)
 
 /* ---- choosing ---- */
 
-/* The text of a word, with hashes resolved. */
+/* Returns the text of a word, resolving hashes. */
 static struct cop_trace_str word_text(
 	const struct names *names, unsigned f, const struct index_word *w)
 {
@@ -129,7 +129,8 @@ static struct cop_trace_str word_text(
 	return name ? *name : w->text;
 }
 
-/* Whether each word may match; NULL: any. *rare: a matching word has its events in the digests. */
+/* Returns an array that tells which words may match; NULL: any may. *rare is set if the events of a
+ * matching word are in the digests. */
 static uint8_t *wanted_words(const struct plan *p, const struct names *names,
 	const struct cop_trace_pick *pick, unsigned f, bool *rare)
 {
@@ -221,7 +222,8 @@ static void count_chunk(struct source *s, const struct index_chunk *c, bool dige
 	s->skipped.last_ns = COP_MAX(s->skipped.last_ns, c->end_ns);
 }
 
-/* Moves to the start of the chunk: from its point if the window is intact, else by reading on. */
+/* Moves to the start of the chunk: from its point if the window is intact, else by reading up to
+ * it. */
 static int go_to(struct plan *p, struct source *s, const struct index_chunk *c)
 {
 	const struct index_point *at = c->point ? &p->x->point[c->point - 1] : NULL;
@@ -250,7 +252,7 @@ static int go_to(struct plan *p, struct source *s, const struct index_chunk *c)
 	return rc;
 }
 
-/* Reads from chunk `next` up to the next skipped one. */
+/* Prepares to read from chunk `next` up to the next chunk that is skipped. */
 static int read_from(struct plan *p, struct source *s)
 {
 	const struct index_chunk *c = &p->x->chunk[p->next];

@@ -6,10 +6,10 @@
 #include "trace/read/index_priv.h"
 #include "trace/read/read_priv.h"
 
-/* Blocks of one file are parsed in parallel, but begins and ends are paired in file order: each
- * parsed block waits for its turn. A block without halves does not wait; its turn is skipped. The
- * thread that took a block always takes its turn, and a turn waits only for earlier blocks, so
- * there is no deadlock. */
+/* Blocks of one file are parsed in parallel, but begin and end events must be paired in file order,
+ * so each parsed block waits for its turn. A block without halves of spans does not wait; its turn
+ * is skipped. There is no deadlock, because the thread that took a block always takes its turn, and
+ * a turn waits only for earlier blocks. */
 
 #define AHEAD 64u /* bits of source.done */
 
@@ -48,7 +48,7 @@ static int pair_all(struct worker *w)
 	return rc;
 }
 
-/* Call after parsing a block: pairs its halves when it is the block's turn. */
+/* Call after parsing a block. Waits for the block's turn, then pairs its halves. */
 static int trace_turn(struct worker *w)
 {
 	uint64_t seq = w->block.seq;
@@ -82,7 +82,7 @@ static void keep_fault(struct cop_trace_result *r, struct cop_trace_fault new)
 	r->fault[at] = new;
 }
 
-/* Records an unreadable position, or several with the same reason. */
+/* Records n unreadable lines or events; the position is that of the first. */
 static void note_broken(struct worker *w, size_t source, uint64_t line, const char *why, uint64_t n)
 {
 	w->r.broken += n;
@@ -126,7 +126,7 @@ static int keep_half(struct worker *w, const struct record *r)
 	return 0;
 }
 
-/* Metadata has no time; a time is unchanged if the result would be out of range. */
+/* Shifts an event's timestamp unless the result would be out of range. Metadata has none. */
 static void shift(struct cop_trace_event *e, int64_t ns)
 {
 	int64_t ts;
@@ -210,8 +210,8 @@ static int fill_block(struct worker *w, struct source *s)
 	return rc;
 }
 
-/* Lock held by the caller. Returns a file that no thread is filling from, preferably this thread's
- * previous one. */
+/* Returns a file from which no thread is filling, preferably the one this thread used last. The
+ * caller holds the lock. */
 static struct source *idle_source(const struct worker *w)
 {
 	const struct reader *r = w->reader;
@@ -244,7 +244,7 @@ static void note_clashes(struct reader *r, const struct source *s)
 	cop_buf_str(r->notes, "; the first name counts\n");
 }
 
-/* Lock held by the caller. Called after the last block. */
+/* Called after the last block of a file. The caller holds the lock. */
 static void close_source(struct reader *r, struct source *s)
 {
 	const char *fault = cop_inflate_fault(s->in);
@@ -271,8 +271,8 @@ static int deliver_open(void *arg, const struct cop_trace_event *e)
 	return cop_trace_deliver(arg, e);
 }
 
-/* Lock held by the caller, and released meanwhile: handles begins without an end. No other thread
- * uses the file anymore. */
+/* Handles begin events with no end once no other thread uses the file. The caller holds the lock,
+ * which is released in between. */
 static void unfinished(struct worker *w, struct source *s)
 {
 	struct reader *r = w->reader;
@@ -288,9 +288,9 @@ static void unfinished(struct worker *w, struct source *s)
 		r->rc = rc;
 }
 
-/* Lock held by the caller, may be released meanwhile: this thread is done with the file; the last
- * one closes it. Does not wake threads that wait for something else: they might wake each other
- * forever. */
+/* Called when this thread is done with the file; the last thread closes it. The caller holds the
+ * lock, which may be released in between. Does not wake threads that wait for anything else,
+ * because they might wake each other forever. */
 static void leave(struct worker *w, struct source *s)
 {
 	struct reader *r = w->reader;
@@ -308,8 +308,8 @@ static void leave(struct worker *w, struct source *s)
 		pthread_cond_broadcast(&r->changed);
 }
 
-/* Lock held by the caller, and released meanwhile: inflates a part of a file that must not be
- * filled from yet. False if there is no such file. */
+/* Inflates ahead in one of the active files. Returns false if there is nothing to inflate. The
+ * caller holds the lock, which is released in between. */
 static bool help(struct worker *w)
 {
 	struct reader *r = w->reader;
@@ -330,7 +330,7 @@ static bool help(struct worker *w)
 	return helped;
 }
 
-/* Lock held by the caller. Waits for a file to fill from; NULL at the end. */
+/* Waits for a file to fill from; returns NULL at the end. The caller holds the lock. */
 static struct source *take_source(struct worker *w)
 {
 	struct reader *r = w->reader;
@@ -356,7 +356,7 @@ static struct source *take_source(struct worker *w)
 	}
 }
 
-/* Lock held by the caller, and released meanwhile: handles one block of a file. */
+/* Handles one block of a file. The caller holds the lock, which is released in between. */
 static void one_block(struct worker *w, struct source *s)
 {
 	struct reader *r = w->reader;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes as a file, plain or gzip, of whatever format. Every event that comes has strings, a
- * kind and a count that make sense. */
+/* Reads arbitrary bytes as a file of any format, plain or gzip. Every event must have valid
+ * strings, and a kind and a count that make sense. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

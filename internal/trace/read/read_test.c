@@ -103,8 +103,8 @@ static void a_document_may_stand_on_any_number_of_lines(void **state)
 		W1 "@3\n" W2 "@4\n", "");
 }
 
-/* U+CDDAD, U+C65A9, U+1D800 and a half that is alone, as RFC 8259 writes and RFC 3629 encodes
- * them. */
+/* U+CDDAD, U+C65A9, U+1D800 and a lone surrogate, escaped as in RFC 8259 and encoded as in RFC
+ * 3629. */
 static void a_pair_of_escapes_is_one_character(void **state)
 {
 	(void)state;
@@ -127,7 +127,7 @@ static void what_cannot_be_read_is_named_and_the_rest_is_read(void **state)
 		"F:1: no event: it has no phase (ph)\nF:1: the event is cut off\n");
 }
 
-/* The second of each two has an exponent, which is not read by the fast path. */
+/* The second number of each pair has an exponent, which the fast path does not handle. */
 static void a_number_reads_alike_with_escapes_and_in_any_form(void **state)
 {
 #define AS(ts, dur, ret)                                                                           \
@@ -168,7 +168,7 @@ static void a_beginning_that_is_broken_does_not_end_it(void **state)
 	CHECK("hello {\"a\":1}\n{\"a\":1}\n", "", "F: it is neither JSON nor gzip\n");
 }
 
-/* The first event of each format may have any length up to the longest. */
+/* In each format, the first event may have any length up to the maximum. */
 static void the_first_event_may_be_long(void **state)
 {
 	static const char *const form[][3] = {{"[\n", "\n", "\n"}, {"", "\n", ""},
@@ -210,7 +210,7 @@ static void add_long_name(struct cop_buf *text)
 		cop_buf_str(text, part);
 }
 
-/* The input is larger than a block, with lines that are too long in between. */
+/* The input is larger than a block and has lines that are too long in it. */
 static void a_line_that_is_too_long_is_skipped(void **state)
 {
 	struct cop_buf text = {0};
@@ -279,7 +279,7 @@ static void between_two_offsets_it_changes_evenly(void **state)
 		"clocks: n7 +100 to +200 us (± 30 us)\n");
 }
 
-/* The same holds for one whose times are further apart than any clock drifts. */
+/* Invalid offsets are ignored; absurdly large ones are interpolated without overflow. */
 static void an_offset_that_is_none_corrects_nothing(void **state)
 {
 	(void)state;
@@ -298,7 +298,7 @@ static void an_offset_that_is_none_corrects_nothing(void **state)
 		"clocks: 7 -9000000000000 to +9000000000000 us (± 0 us)\n");
 }
 
-/* ---- what only a timeline needs ---- */
+/* ---- only for timelines ---- */
 
 struct kept {
 	struct cop_buf text;
@@ -383,7 +383,7 @@ static void a_begin_without_an_end_is_handed_over_at_the_end(void **state)
 		"b-- P1'    \n");
 }
 
-/* The halves are in blocks that several threads parse at the same time. */
+/* The halves of a span are in blocks that several threads parse at the same time. */
 static void spans_pair_across_blocks(void **state)
 {
 	struct cop_buf text = {0}, notes = {0};
@@ -414,7 +414,7 @@ static void spans_pair_across_blocks(void **state)
 	cop_buf_free(&text);
 }
 
-/* Each cut starts eight threads, which cost the thread sanitizer some thousand pages. */
+/* Each cut starts eight threads, which cost the thread sanitizer several thousand pages. */
 #ifdef __SANITIZE_THREAD__
 #define CUT_STEP 7
 #else

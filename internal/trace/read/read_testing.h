@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For tests: the events of a file, as text. */
+/* For tests: returns the events of a file as text. */
 #ifndef COP_TRACE_READ_TESTING_H
 #define COP_TRACE_READ_TESTING_H
 
@@ -46,7 +46,7 @@ static inline int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The events of this file in order of time, one per line; the caller frees the text. */
+/* Returns the events of this file in time order, one per line; the caller frees the text. */
 static inline char *events_of_file(
 	const char *path, bool names, struct cop_trace_result *result, struct cop_buf *notes)
 {
@@ -91,8 +91,7 @@ static inline char *events_of(const char *text, size_t len, bool names,
 	return events;
 }
 
-/* Checks that the events of text are those of want, one per line, and that the other reports equal
- * told. */
+/* Checks that the events of text are those in want, one per line, and that the notes equal told. */
 static inline void check_len(
 	const char *text, size_t len, bool names, const char *want, const char *told)
 {

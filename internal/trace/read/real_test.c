@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What real files do that no description of a format says. */
+/* Tests what real files contain although no description of a format mentions it. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 	"{\"name\":\"" name "\",\"cat\":\"m\",\"pid\":1,\"tid\":" tid ",\"ts\":" ts                \
 	",\"ph\":\"" ph "\"},\n"
 
-/* JSON decides where an event ends, not the line. */
+/* An event ends where its JSON object does, not with its line. */
 static void an_event_may_take_several_lines_after_one_that_takes_one(void **state)
 {
 	(void)state;
@@ -92,7 +92,7 @@ static void a_line_that_is_cut_off_hides_no_other(void **state)
 
 		cop_buf_printf(&text, "[\n%s\n%s,\n%s\n]\n", cut[i], X1, X2);
 		got = events_of(text.data, text.len, false, &result, &notes);
-		/* An event may be swallowed that looks like the value that is missing. */
+		/* An event that could be the missing value may be lost. */
 		assert_non_null(strstr(got, W2 "@4\n"));
 		assert_int_equal(result.broken, 1);
 		free(got);
@@ -188,7 +188,7 @@ static void the_old_form_of_async_spans_is_read(void **state)
 		"000000003000 I a|c|1|2|||0|1|-@4\n"
 		"000000004000 I b|c|1|2|||0|1|-@5\n",
 		"");
-	/* States of threads have no id. */
+	/* Thread states have no id. */
 	CHECK("[\n{\"name\":\"Running\",\"ph\":\"T\",\"pid\":1,\"tid\":2,\"ts\":3},\n",
 		"000000003000 I Running||1|2|||0|1|-@2\n", "");
 }
@@ -206,7 +206,7 @@ static void an_end_ends_what_it_names(void **state)
 		      "B", "g", "1", "30") HALF("E", "f", "1", "50"),
 		"000000000000 S f|m|1|1|||20000|1|-@2\n",
 		"1 begin of a span has no end\n1 end of a span has no begin\n");
-	/* PerfFlowAspect's pointcuts before and after are two functions. */
+	/* PerfFlowAspect's pointcuts "before" and "after" mark two different functions. */
 	CHECK("[\n" HALF("B", "main", "1", "0") HALF("B", "opened", "1", "10")
 			HALF("E", "closed", "1", "20") HALF("E", "main", "1", "50"),
 		"000000000000 S main|m|1|1|||50000|1|-@2\n000000010000 S opened|m|1|1|||10000|1|-@3\n",

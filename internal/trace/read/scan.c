@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Scans the members of an event. Keys are compared as one word; values are not copied, and nested
- * values are skipped. */
+/* Scans the members of an event. Keys are compared as one machine word; values are not copied, and
+ * nested values are skipped. */
 #include "trace/read/read_priv.h"
 
 /* ---- keys ---- */
@@ -94,7 +94,7 @@ static unsigned field_of_args(uint64_t key)
 	}
 }
 
-/* The key as a little-endian number. Eight bytes must be readable at p. */
+/* Returns the key as a little-endian number. Eight bytes must be readable at p. */
 static inline uint64_t key_word(const char *p, size_t len)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -145,7 +145,7 @@ static inline unsigned field_at(const char *key, size_t len, bool args)
 	return long_field(key, len, args);
 }
 
-/* A key with escapes, which may stand for letters. */
+/* Handles a key with escapes, which may stand for letters. */
 static unsigned escaped_field(const char *key, size_t len, bool args)
 {
 	char plain[6 * 16 + 8] = {0};
@@ -181,7 +181,7 @@ static inline void unset(struct fields *out, unsigned i)
 static const char *scan_members(
 	const char *p, const char *end, bool args, struct fields *out, struct cop_json_scan *s);
 
-/* Unsets a member that is repeated or unusable. */
+/* Unsets a member that is repeated or unusable, with its nested members. */
 static void forget(struct fields *out, unsigned i)
 {
 	unset(out, i);
@@ -193,7 +193,7 @@ static void forget(struct fields *out, unsigned i)
 	}
 }
 
-/* Members of id2 are {"local":ID} or {"global":ID}. */
+/* Reads id2, which is {"local":ID} or {"global":ID}. */
 static void take_id2(struct cop_trace_str object, struct fields *out)
 {
 	struct cop_trace_members m = cop_trace_members_of(object);
@@ -213,7 +213,7 @@ static void take_id2(struct cop_trace_str object, struct fields *out)
 	}
 }
 
-/* The nested value at p of member i. */
+/* Scans the nested value of member i at p. */
 static const char *scan_nested(
 	const char *p, const char *end, unsigned i, struct fields *out, struct cop_json_scan *s)
 {
@@ -240,7 +240,7 @@ static const char *scan_nested(
 	return q;
 }
 
-/* Reads the value at p of member i, if it is needed. */
+/* Scans the value of member i at p, and stores it if there is a field for it. */
 static inline const char *scan_value(
 	const char *p, const char *end, unsigned i, struct fields *out, struct cop_json_scan *s)
 {

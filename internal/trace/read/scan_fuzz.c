@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes as an object: what the scanner reads without finding anything odd, json-c reads alike,
- * and what json-c reads in its strict mode, the scanner reads. Input that contains a NUL is left
- * out, since json-c ends there. */
+/* Scans arbitrary bytes as an object. Input that the scanner accepts as strict must give the same
+ * result in json-c, and the scanner must accept all that json-c accepts in strict mode. Input with
+ * a NUL is skipped, since json-c stops there. */
 #include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* ---- json-c ---- */
 
-/* Copies a value as the scanner would have given it; nested values count as absent. */
+/* Copies a value in the form that the scanner would return; nested values count as absent. */
 static bool copy_value(struct scratch *s, struct json_object *value, struct field *f)
 {
 	const char *text;
@@ -103,7 +103,7 @@ static bool take_members(
 	return true;
 }
 
-/* What follows the object at p, or NULL. */
+/* Parses the object at p with json-c. Returns the position after it, or NULL. */
 static const char *judge(
 	bool strict, const char *p, const char *end, struct scratch *s, struct fields *out)
 {
@@ -148,8 +148,8 @@ static void compare(const struct record *a, const struct record *b)
 		abort();
 }
 
-/* json-c rewrites whole numbers, and cuts those beyond 64 bits. An escape may stand for a
- * letter. */
+/* Whether the fields can be compared: json-c rewrites integers and clamps those beyond 64 bits, and
+ * an escape may stand for a letter. */
 static bool is_plain(const struct fields *f)
 {
 	static const unsigned letters[] = {F_PH, F_BP, F_S};
@@ -174,7 +174,7 @@ static void check(const char *p, const char *end)
 	const char *after, *wrong, *why;
 	const char *mine = cop_trace_scan(p, end, &f, &scan);
 
-	/* json-c passes over blanks behind the object, and takes line ends within strings. */
+	/* json-c skips blanks after the object and accepts newlines within strings. */
 	after = judge(true, p, end, &t, &g);
 	if (after && mine ? cop_json_blanks(mine) < after
 			  : after && !memchr(p, '\n', (size_t)(end - p)))
@@ -195,7 +195,7 @@ static void check(const char *p, const char *end)
 		compare(&r, &q);
 }
 
-/* The value of \uXXXX at p; 0: there is none. */
+/* Returns the value of \uXXXX at p; 0 if there is none. */
 static unsigned escaped_at(const char *p, const char *end)
 {
 	char digits[5] = "", *stop;
@@ -209,9 +209,9 @@ static unsigned escaped_at(const char *p, const char *end)
 }
 
 /* json-c (0.16) reads a pair such as \ud836\udc00, which is U+1D800 (RFC 8259, section 7), as
- * U+FFFD: once it has put a pair together, it takes the character for half of a pair if its lowest
- * 16 bits are in D800..DFFF. This changes one bit of such a pair, so that it is another character
- * and all of the line is compared. */
+ * U+FFFD: after combining a pair, it mistakes the character for half of a pair if its lowest 16
+ * bits are in D800..DFFF. This function flips one bit of such a pair to make it another character,
+ * so that the whole line can be compared. */
 static void spare_json_c(char *p, const char *end)
 {
 	for (; p < end; p += 2) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One file, cut into blocks of whole events. */
+/* Opens a file and cuts it into blocks of whole events. */
 #include <fcntl.h>
 
 #include "trace/read/index_priv.h"
@@ -69,7 +69,7 @@ void cop_trace_source_free(struct source *s)
 	free(s);
 }
 
-/* Reads up to this many bytes in total, and recognizes their format. -errno. */
+/* Reads up to `upto` bytes in total, and recognizes their format. -errno. */
 static int sniff_upto(struct source *s, size_t upto, const char **why)
 {
 	struct beginning b = {.anywhere = s->meant};
@@ -89,7 +89,7 @@ static int sniff_upto(struct source *s, size_t upto, const char **why)
 	return 0;
 }
 
-/* Leaves the first bytes in carry. */
+/* Recognizes the format, and leaves the first bytes in carry. */
 static int sniff(struct source *s, const char **why)
 {
 	int rc;
@@ -104,7 +104,7 @@ static int sniff(struct source *s, const char **why)
 		rc = sniff_upto(s, SNIFF_MAX, why);
 	s->pending = !rc && *why && s->first.may_come && s->carry[s->first.skip] != '[';
 	if (s->pending)
-		*why = NULL; /* a document with its events further on */
+		*why = NULL; /* a document whose events come later */
 	if (rc || *why)
 		return rc;
 	s->raw = s->first.skip;
@@ -116,10 +116,10 @@ static int sniff(struct source *s, const char **why)
 /* ---- the base time of a file ---- */
 
 #define TAIL_BYTES (64 * COP_KIB)
-/* Real-time clocks are above this, in microseconds: March 1973. */
+/* Times of real-time clocks are above this (March 1973), in microseconds. */
 #define REAL_US INT64_C(100000000000000)
 
-/* Searches for the member outside of the events. */
+/* Searches for members outside of the events. */
 static void take_members(struct source *s, const char *p, const char *end)
 {
 	struct split split = {0};
@@ -143,8 +143,8 @@ static void take_members(struct source *s, const char *p, const char *end)
 		s->tail_base_ns = split.base_ns;
 }
 
-/* The members after the events of a plain file. If another array follows, only a full read could
- * tell whether a member belongs to the document. */
+/* Takes the members that follow the events of a plain file. If another array follows, only a full
+ * read can tell whether a member belongs to the document. */
 static void take_tail(struct source *s, off_t size)
 {
 	char *data = malloc(TAIL_BYTES + COP_JSON_PAD);
@@ -239,7 +239,7 @@ int cop_trace_source_rewind(struct source *s)
 
 /* ---- filling ---- */
 
-/* Drops the first n bytes. */
+/* Drops the first n bytes of the block. */
 static void skip_bytes(struct source *s, struct block *b, size_t n)
 {
 	s->line += count_lines(b->memory, b->memory + n);
@@ -248,7 +248,8 @@ static void skip_bytes(struct source *s, struct block *b, size_t n)
 	memmove(b->memory, b->memory + n, b->len);
 }
 
-/* Appends more bytes; fills the buffer except at the end of the file, or where a plan stops. */
+/* Appends more bytes to the block; fills its buffer except at the end of the file or where a plan
+ * stops. */
 static int more(struct source *s, struct block *b)
 {
 	size_t upto = b->len < BLOCK_BYTES / 2 ? BLOCK_BYTES : COP_MIN(2 * b->len, BLOCK_MAX);
@@ -273,7 +274,7 @@ static void tell_too_long(struct source *s, bool otlp)
 	s->broken_why = otlp ? too_long_otlp : too_long;
 }
 
-/* Whether an object begins like a line of OTLP, with spans or numbers as its only member. */
+/* Whether an object begins like a line of OTLP: with spans, metrics or logs. */
 static bool begins_otlp(const char *p)
 {
 	static const char *const names[] = {
@@ -287,7 +288,8 @@ static bool begins_otlp(const char *p)
 	return false;
 }
 
-/* An object that does not fit into a block. It may be a document with its events further on. */
+/* Handles an object that does not fit into a block. It may be a document whose events come
+ * later. */
 static void give_up_record(struct source *s, const struct block *b, bool event)
 {
 	bool otlp = begins_otlp(b->memory),
@@ -299,7 +301,7 @@ static void give_up_record(struct source *s, const struct block *b, bool event)
 	cop_trace_split_enter(&s->split, 0, lost);
 }
 
-/* The number of bytes that are whole events; drops other data. */
+/* Returns how many bytes at the start of the block are whole events; drops other data. */
 static size_t cut_block(struct source *s, struct block *b, enum cut *next)
 {
 	bool event;
@@ -318,7 +320,7 @@ static size_t cut_block(struct source *s, struct block *b, enum cut *next)
 	return n;
 }
 
-/* Copies what the block's document defines outside of its events. */
+/* Copies what the block's document defines outside its events. */
 static void take_document(const struct source *s, int where, struct block *b)
 {
 	const struct split *split = &s->split;
@@ -329,7 +331,7 @@ static void take_document(const struct source *s, int where, struct block *b)
 	memcpy(b->rank, split->rank, sizeof(b->rank));
 }
 
-/* Fills the block from the file: 1; 0 at the end; -errno. */
+/* Fills the block from the file. Returns 1; 0 at the end; -errno. */
 static int fill(struct source *s, struct block *b)
 {
 	enum cut next = CUT_NONE;
@@ -390,6 +392,6 @@ int cop_trace_source_fill(struct source *s, struct block *b)
 			b->seq = s->blocks++;
 		if (rc || s->stop == UINT64_MAX)
 			return rc;
-		s->raw = s->stop; /* only non-event data was left before it */
+		s->raw = s->stop; /* only data other than events was left before it */
 	}
 }

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Locates events in a file, and the bytes after which a block may end. JSON structure decides, not
- * line breaks: a line may have several events, an event may span several lines, and objects outside
- * of traceEvents are not events. Only strings and brackets are examined here; the parser does the
+/* Finds the events in a file and the bytes after which a block may end. It goes by JSON structure,
+ * not by line breaks: a line may have several events, an event may span several lines, and objects
+ * outside traceEvents are not events. It looks only at strings and brackets; the parser does the
  * rest.
  *
  * A file is a sequence of events and documents, with optional brackets and commas in between: a
  * bare event (DFTracer), an array (PerfFlowAspect, never closed), an object with traceEvents
  * (torch.profiler), or a sequence of these.
  *
- * Most files have one event per line and no arrays. For these it suffices that the line before the
- * cut is an event: brackets and quotes are examined only if a block has a bracket.
+ * Most files have one event per line and no arrays. For these, it is enough that the line before
+ * the cut is an event; quotes and brackets are examined only if a block has an array bracket.
  *
- * Damage must not hide later events. A string ends at the end of its line, and an object at a
- * position where JSON allows none means that the previous object was truncated. */
+ * Damage must not hide later events. A string ends at the end of its line at the latest, and an
+ * object where JSON does not allow one means that the previous object was truncated. */
 #include "trace/read/read_priv.h"
 
 /* ---- one object ---- */
 
 #ifdef __SSE2__
-/* The next quote or bracket at or after p; the padding contains quotes. */
+/* Finds the next quote or bracket at or after p; the padding contains quotes, so there is one. */
 static inline const char *next_mark(const char *p)
 {
 	const __m128i quote = _mm_set1_epi8('"'), bit = _mm_set1_epi8(0x20),
@@ -44,7 +44,7 @@ static inline const char *next_mark(const char *p)
 }
 #endif
 
-/* The last nonblank byte before p; there must be one. */
+/* Returns the last nonblank byte before p; there must be one. */
 static char before(const char *p)
 {
 	do
@@ -55,8 +55,8 @@ static char before(const char *p)
 
 enum { WALK_END, WALK_MORE, WALK_DOCUMENT, WALK_BROKEN };
 struct walk {
-	const char *p; /* in: the object; out: what follows, or where to resume */
-	bool event;    /* it has a member ph */
+	const char *p; /* in: the object; out: the byte after it, or where to resume */
+	bool event;    /* the object has a member ph */
 };
 
 static bool is_key(const char *at, size_t len, const char *key)
@@ -67,7 +67,7 @@ static bool is_key(const char *at, size_t len, const char *key)
 static int walk_object(struct walk *w, const char *end)
 {
 	const char *p = w->p, *key = p;
-	uint64_t objects = 0; /* a bit for each of the innermost levels */
+	uint64_t objects = 0; /* one bit for each of the innermost levels, set if it is an object */
 	unsigned depth = 0;
 	size_t key_len = 0;
 	struct cop_json_scan s = {0};
@@ -120,8 +120,8 @@ static int walk_object(struct walk *w, const char *end)
 
 /* ---- many events ---- */
 
-/* Checks whether each line seems to hold one event, judging by the last ones; returns their length,
- * or 0. */
+/* Cuts after the last line that holds exactly one event, trying the last eight lines. Returns the
+ * length up to there, or 0. */
 static size_t cut_lines(const char *data, size_t len)
 {
 	const char *end = data + len;
@@ -148,7 +148,8 @@ static size_t cut_lines(const char *data, size_t len)
 	return 0;
 }
 
-/* The position after the object at p, or NULL if incomplete. *next is set if it is a document. */
+/* Returns the position after the object at p, or NULL if it is incomplete. Sets *next if it is a
+ * document. */
 static const char *pass_object(const char *p, const char *end, enum cut *next, bool *event)
 {
 	struct walk w = {.p = p};
@@ -253,7 +254,7 @@ static enum key key_of(const struct split *s)
 								     : KEY_OTHER;
 }
 
-/* At the end of a value. */
+/* Called at the end of a value; keeps it if its key is of interest. */
 static void take_value(struct split *s)
 {
 	struct field f = {.at = s->text, .len = (uint32_t)s->text_len, .type = T_NUMBER};
@@ -289,7 +290,7 @@ static void in_string(struct split *s, char c)
 		keep_char(s, c);
 }
 
-/* One byte outside of strings; false: the array of events begins after it. */
+/* Handles one byte outside strings. Returns false if the array of events begins after it. */
 static bool outside(struct split *s, char c)
 {
 	switch (c) {
@@ -330,8 +331,8 @@ static bool outside(struct split *s, char c)
 	return true;
 }
 
-/* In an oversized event: a line that begins with an object, or a line end within a string, ends
- * it. */
+/* Whether c ends an oversized event: an object at the start of a line does, and so does a newline
+ * within a string. */
 static bool ends_lost(struct split *s, char c)
 {
 	if (c == '\n' && s->string)
@@ -369,10 +370,10 @@ size_t cop_trace_split_seek(struct split *s, const char *data, size_t len)
 
 struct look {
 	struct split split;
-	bool bracket; /* begins with one */
+	bool bracket; /* begins with a bracket */
 	bool event;   /* an event was found */
 	bool number;  /* its phase is a number */
-	bool open;    /* ends within an object */
+	bool open;    /* the bytes end within an object */
 	int64_t first_us;
 };
 
@@ -388,7 +389,7 @@ static void take_event(struct look *k, const struct fields *f)
 		k->first_us = INT64_MAX;
 }
 
-/* Searches for an event between p and end, among other objects. */
+/* Searches for an event among the objects from p to end. */
 static void look_for_event(struct look *k, const char *p, const char *end)
 {
 	while (p < end && !k->event) {
@@ -410,7 +411,7 @@ static void look_for_event(struct look *k, const char *p, const char *end)
 	}
 }
 
-/* Goes through the bytes to the first event, as reading does. */
+/* Walks through the bytes to the first event, just as a read does. */
 static void look_at(struct look *k, const char *p, const char *end, bool whole)
 {
 	while (p < end && !k->event) {

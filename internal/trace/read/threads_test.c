@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* However many threads read a file, however it is compressed and wherever it is cut: the answer is
- * that of one thread that reads its text. */
+/* However many threads read a file, however it is compressed and wherever it is cut, the result is
+ * the same as when one thread reads its text. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 
 #define LINES 12000u
 
-/* The result of a reading; events as a sum, since they come in any order. */
+/* The result of a read. Events are summed up, because they arrive in any order. */
 struct answer {
 	_Atomic uint64_t events, sum;
 	struct cop_trace_result result;
@@ -76,7 +76,7 @@ static void assert_same(const struct answer *a, const struct answer *b)
 	assert_string_equal(a->told.data ? a->told.data : "", b->told.data ? b->told.data : "");
 }
 
-/* Checks that one, two, four and eight threads agree; the caller frees what first tells. */
+/* Checks that one, two, four and eight threads agree. The caller frees the notes in *first. */
 static void read_bytes(const struct cop_buf *bytes, struct answer *first)
 {
 	char path[] = "/tmp/copper-trace.XXXXXX";
@@ -113,7 +113,7 @@ static void put_line(struct cop_buf *out, unsigned i)
 			i, r % 5, 1000 + i * 10, 1 + r % 1000, 100 + r % 50, r);
 }
 
-/* Names are in the middle, after most of their uses and before the others. */
+/* Writes a text with its names in the middle, after most of their uses and before the others. */
 static void put_text(struct cop_buf *out)
 {
 	cop_buf_str(out, "[\n");
@@ -128,7 +128,7 @@ static void put_text(struct cop_buf *out)
 	cop_buf_str(out, "]\n");
 }
 
-/* Adds one gzip member of these bytes. */
+/* Appends one gzip member with these bytes. */
 static void put_member(struct cop_buf *out, const char *data, size_t len, int level)
 {
 	z_stream z = {0};
@@ -183,7 +183,7 @@ static void the_answer_is_that_of_the_text(void **state)
 	cop_buf_free(&text);
 }
 
-/* What remains of a file is the text that can be inflated, and a note about the end. */
+/* The result for such a file is the text that can be inflated, and a note about the end. */
 static void a_file_that_is_cut_off_or_damaged_gives_what_is_before(void **state)
 {
 	static const size_t parts[] = {0, 4099, 262144};
@@ -236,7 +236,7 @@ static void what_follows_the_last_member_is_told(void **state)
 	cop_buf_free(&text);
 }
 
-/* The bytes of an uncompressed member may contain a whole gzip member, which must not count as
+/* An uncompressed member may contain the bytes of a whole gzip member, which must not be read as
  * one. */
 static void what_looks_like_a_member_inside_another_is_none(void **state)
 {

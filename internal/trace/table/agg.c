@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums are integers, so the result does not depend on which thread received an event. */
+/* Sums are integers, so the result does not depend on which thread gets which event. */
 #include <math.h>
 
 #include "base/base/grow.h"
 #include "trace/table/table_priv.h"
 
-/* Maximum number of spans per group for `busy`. */
+/* Maximum number of disjoint spans per group for `busy`. */
 #define BUSY_MAX ((size_t)1 << 17)
 
 #define QUANTILE(what, of, kind, number)                                                           \
@@ -54,7 +54,8 @@ static inline void one(struct measure *m, uint64_t v)
 	m->squares += (u128)v * v;
 }
 
-/* An aggregate represents `count` spans with a known sum and extremes: each counts as the mean. */
+/* Adds an aggregate, which represents `count` spans with a known sum and extremes; each counts as
+ * their mean. */
 static int aggregate(struct agg *a, const struct cop_trace_event *e, bool quant)
 {
 	struct measure *m = &a->dur;
@@ -155,7 +156,7 @@ static int merge(struct measure *to, const struct measure *from)
 	return cop_quant_merge(&to->quant, from->quant);
 }
 
-/* Moves the spans of `from` if `to` has none. */
+/* Merges the spans, or just moves those of `from` if `to` has none. */
 static int merge_busy(struct agg *to, struct agg *from)
 {
 	if (!to->busy || !from->busy) {
@@ -217,7 +218,7 @@ void cop_agg_fini(struct agg *a)
 
 /* ---- values ---- */
 
-/* The standard deviation of a sample, as pandas computes it. */
+/* Returns the sample standard deviation, as pandas computes it. */
 static long double deviation(const struct measure *m)
 {
 	long double n = (long double)m->n, sum = (long double)m->sum, v;
@@ -266,7 +267,7 @@ static int by_value(const void *p, const void *q)
 	return (*a > *b) - (*a < *b);
 }
 
-/* Sorted by time, so sums do not depend on which thread received which value. */
+/* The values are sorted by time, so the sums do not depend on which thread got which value. */
 static long double mean_of(const struct values *all, long double *squares)
 {
 	long double sum = 0, mean, rest = 0;
@@ -280,7 +281,7 @@ static long double mean_of(const struct values *all, long double *squares)
 	return mean;
 }
 
-/* Interpolated as in quant.c. NaN has no rank. */
+/* Interpolates as quant.c does. NaN has no rank. */
 static long double quantile(const struct values *all, double p)
 {
 	long double *v = calloc(all->n, sizeof(*v)), low, high;
@@ -374,7 +375,7 @@ long double cop_agg_value(struct agg *a, unsigned col, int64_t first_ns, struct 
 		return value_of(a->values, c);
 	if (c->what == COL_COUNT_OF)
 		return (long double)m->n;
-	/* Groups with begins only have no duration; groups without sizes have no bytes. */
+	/* A group that has only begin events has no duration; a group without sizes has 0 bytes. */
 	if (!m->n)
 		return c->what == COL_SUM && (a->count || c->of == OF_SIZE) ? 0 : NAN;
 	if (c->what == COL_QUANTILE && !cop_quant_is_exact(m->quant))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A class is a name and a rule for its spans. Three classes are built in; the user can redefine
- * them and add others. Expressions are matched against names and categories. */
+/* A class has a name and a rule that selects its spans. Three classes are built in; users can
+ * redefine them and add others. Expressions are matched against names and categories. */
 #include "trace/table/sum_priv.h"
 
 struct class
 {
 	char *name;
-	struct cop_select *by_name, *by_cat; /* NULL: the built-in rule */
+	struct cop_select *by_name, *by_cat; /* NULL: use the built-in rule */
 };
 struct cop_classes {
 	struct class class[COP_CLASSES_MAX];

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All tables are sorted by their keys and merged. */
+/* Sorts all tables by their keys and merges them. */
 #include <assert.h>
 #include <math.h>
 
 #include "trace/table/table.h"
 
 struct joined {
-	const struct cop_row *any;  /* has the keys */
-	const struct cop_row **run; /* one per run; NULL: the run lacks the row */
+	const struct cop_row *any;  /* row of any run, for the keys */
+	const struct cop_row **run; /* one per run; NULL if the run lacks the row */
 };
 struct cop_compare {
 	const struct cop_rows *rows;
 	const char *const *name;
-	unsigned runs, sort; /* sort: the column by which rows are sorted */
+	unsigned runs, sort; /* sort: the sort column */
 	struct joined *row;
 	const struct cop_row **slots;
 	size_t n;
@@ -20,7 +20,7 @@ struct cop_compare {
 
 /* ---- joining ---- */
 
-/* The smallest of the current rows of all runs; NULL: all have ended. */
+/* Returns the smallest among the current rows of all runs; NULL if all runs have ended. */
 static const struct cop_row *least(const struct cop_compare *c, const size_t *at)
 {
 	const struct cop_row *least = NULL;
@@ -78,7 +78,7 @@ static int by_value(const void *p, const void *q, void *arg)
 	return cop_row_compare(a->any, b->any, c->rows[0].conf.keys);
 }
 
-/* Reserves the maximum number of rows: all may differ. */
+/* Reserves room for the maximum number of rows, since all of them may differ. */
 static int reserve_rows(struct cop_compare *c)
 {
 	size_t most = 0;
@@ -126,7 +126,7 @@ void cop_compare_free(struct cop_compare *c)
 enum { KEY, VALUE, RATIO };
 struct column {
 	int what;
-	unsigned of, run; /* a key, or a column of a run */
+	unsigned of, run; /* which key, or which column of which run */
 };
 struct sheet {
 	const struct cop_compare *c;
@@ -146,7 +146,7 @@ static struct cop_grid_cell cell(const void *arg, size_t row, unsigned col)
 		return (struct cop_grid_cell){j->any->key[at->of].at, j->any->key[at->of].len, NAN};
 	if (at->what == VALUE)
 		return (struct cop_grid_cell){NULL, 0, value_of(j, at->run, at->of)};
-	/* Divided as double, as other tools do: 67 / 40 prints as 1.68. */
+	/* Divide doubles, as other tools do, so that 67 / 40 prints as 1.68. */
 	first = (double)value_of(j, 0, at->of);
 	return (struct cop_grid_cell){
 		NULL, 0, first != 0 ? (double)value_of(j, at->run, at->of) / first : NAN};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command-line words for keys and columns, and the keys of an event. */
+/* Parses the command-line words for keys and columns, and extracts the keys of events. */
 #include "trace/table/table_priv.h"
 
 static const char *const key_names[COP_KEYS_NAMED] = {
@@ -36,7 +36,7 @@ bool cop_tab_is_late(enum cop_tab_key key)
 
 /* ---- words ---- */
 
-/* The next word of a list; false at the end. Truncates an overlong word. */
+/* Extracts the next word of a list; returns false at the end. Truncates an overlong word. */
 static bool next_word(const char **at, char word[COP_TAB_WORD_MAX])
 {
 	size_t n = strcspn(*at, ",");
@@ -48,7 +48,7 @@ static bool next_word(const char **at, char word[COP_TAB_WORD_MAX])
 	return true;
 }
 
-/* COP_KEYS: unknown key. */
+/* Returns COP_KEYS for an unknown key. */
 static enum cop_tab_key key_of(const char *word, bool per)
 {
 	unsigned i = 0;
@@ -171,7 +171,7 @@ static int set_then(
 	return cop_err_set(err, EINVAL, "--then: the column '%s' is not shown", col);
 }
 
-/* Shows the columns named by --then. */
+/* Adds the columns named by --then to those shown. */
 static int show_named(const char *list, struct cop_tab_conf *conf, struct cop_err *err)
 {
 	char word[COP_TAB_WORD_MAX], *equals;
@@ -253,7 +253,7 @@ bool cop_tab_needs_args(const struct cop_tab_conf *conf)
 	return has_key(conf, COP_KEY_ARG) || has_values(conf);
 }
 
-/* Rows by pid or tid are marked if they combine several processes. */
+/* Keys pid and tid need it, too, because rows that combine several processes are marked. */
 bool cop_tab_needs_who(const struct cop_tab_conf *conf)
 {
 	for (unsigned i = 0; i < conf->keys + conf->pers; i++)
@@ -297,7 +297,7 @@ static size_t put_class(struct cop_trace_str file, char *to)
 	return n;
 }
 
-/* Rounds down, also for times before the first event. */
+/* Rounds down, even for times before the first event. */
 static int64_t interval_of(const struct cop_tab *t, int64_t ts_ns)
 {
 	int64_t width = (int64_t)t->conf.interval_ns, at = ts_ns - t->first_ns;
@@ -305,7 +305,7 @@ static int64_t interval_of(const struct cop_tab *t, int64_t ts_ns)
 	return at / width - (at % width < 0);
 }
 
-/* Seconds without trailing zeros. */
+/* Prints seconds without trailing zeros. */
 static size_t put_seconds(int64_t ns, char *to)
 {
 	uint64_t v = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
@@ -317,7 +317,7 @@ static size_t put_seconds(int64_t ns, char *to)
 	return to[n - 1] == '.' ? n - 1 : n;
 }
 
-/* Events are roughly in order, so the last text can usually be reused. */
+/* Events are roughly in time order, so the last text can usually be reused. */
 static size_t put_interval(const struct cop_tab *t, struct part *p, int64_t interval, char *to)
 {
 	if (!p->text_len || interval != p->interval) {
@@ -334,7 +334,7 @@ static size_t put_text(struct cop_trace_str s, char *to)
 	return s.len;
 }
 
-/* A member of the args; the begin's args come first. */
+/* Writes a member of the args; those of the begin event take precedence. */
 static size_t put_arg(struct part *p, const struct cop_trace_event *e, const char *name, char *to)
 {
 	struct cop_trace_str value;
@@ -399,7 +399,7 @@ static size_t put_one(struct cop_tab *t, struct part *p, const struct cop_trace_
 	}
 }
 
-/* Reserves space for the keys of any event with these strings. */
+/* Reserves scratch space for all keys that this event can have. */
 static int reserve_keys(const struct cop_tab *t, struct part *p, const struct cop_trace_event *e,
 	struct cop_trace_str series)
 {

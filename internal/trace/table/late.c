@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The identity, rank and name of a process are known only after all metadata. Until then, the key
- * contains the event's process and thread: file, host, pid, tid. At the end it is replaced, and
- * groups with equal keys are merged. */
+/* The identity, rank and name of a process are known only after all metadata has been read. Until
+ * then, a key holds the event's process and thread as file, host, pid and tid. At the end, it is
+ * replaced, and groups whose keys become equal are merged. */
 #include "trace/table/table_priv.h"
 
-/* The fixed part, followed by the bytes of host, pid and tid. */
+/* The fixed part of such a key; the bytes of host, pid and tid follow. */
 struct blob {
 	uint64_t source;
 	uint32_t host, pid, tid;
@@ -37,7 +37,7 @@ struct resolving {
 	struct cop_buf key;
 };
 
-/* The event described by the key. */
+/* Returns an event with the process and thread in the key. */
 static struct cop_trace_event event_of(struct cop_trace_str key)
 {
 	struct cop_trace_event e = {.kind = COP_TRACE_SPAN};
@@ -52,7 +52,8 @@ static struct cop_trace_event event_of(struct cop_trace_str key)
 	return e;
 }
 
-/* The same in all tables of one reading: the host, or else the file, and the pid. */
+/* Writes an identity that is the same in all tables of one read: the host, or else the file, and
+ * the pid. */
 static void put_which(struct resolving *r, const struct process *p)
 {
 	if (p->host.len)
@@ -70,7 +71,7 @@ static void put_process_text(
 		cop_process_label(r->t->conf.files, p, &r->key);
 	else if (key == COP_KEY_RANK && p->has_rank)
 		cop_buf_printf(&r->key, "%llu", (unsigned long long)p->rank);
-	else if (key == COP_KEY_WHICH_PROCESS || per) /* distinct without ranks */
+	else if (key == COP_KEY_WHICH_PROCESS || per) /* keep processes without a rank distinct */
 		put_which(r, p);
 }
 
@@ -157,7 +158,7 @@ static int by_text(const void *p, const void *q)
 	return c ? c : (a->pid.len > b->pid.len) - (a->pid.len < b->pid.len);
 }
 
-/* Whether two processes share a number. */
+/* Whether two processes share a pid. */
 static bool is_shared(const struct crew *c)
 {
 	const struct process **p = calloc(c->processes + 1, sizeof(const struct process *));
@@ -173,7 +174,7 @@ static bool is_shared(const struct crew *c)
 	return shared;
 }
 
-/* Whether rows have pids, and no other key distinguishes their processes. */
+/* Whether rows are keyed by pid or tid and no other key tells their processes apart. */
 static bool needs_telling(const struct cop_tab_conf *c)
 {
 	bool pid = false, apart = false;

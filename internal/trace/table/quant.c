@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Distinct values, sorted, with their counts, followed by a buffer of new ones that is merged in
- * when full. The buffer grows with the number of values, so each value is moved only a few times.
- * Sizes and durations repeat: a million of them usually have a few thousand distinct values. Beyond
- * COP_TAB_EXACT_MAX values, a DDSketch is used: value v is counted in bucket ceil(log_g v), g = (1
- * + a)/(1 - a), with its middle within a relative error of a. */
+/* The exact form is an array of sorted distinct values with their counts, followed by a buffer of
+ * new values that is merged in when full. The buffer grows with the number of values, so each value
+ * is moved only a few times. Sizes and durations repeat: a million of them usually have a few
+ * thousand distinct values. Beyond COP_TAB_EXACT_MAX values, a DDSketch counts value v in bucket
+ * ceil(log_g v), where g = (1 + a)/(1 - a); the middle of a bucket is within a relative error a of
+ * its values. */
 #include <math.h>
 
 #include "base/base/grow.h"
 #include "trace/table/table.h"
 
 #define ALPHA 0.008   /* leaves room for interpolation between two values */
-#define BUCKETS 2800u /* up to 2^64 */
+#define BUCKETS 2800u /* covers values up to 2^64 */
 
 struct pair {
 	uint64_t v, n;
 };
 struct cop_quant {
 	uint64_t count;
-	uint64_t *bucket; /* [0] counts zeros; NULL: exact */
+	uint64_t *bucket; /* [0] counts zeros; NULL: still exact */
 	struct pair *pair;
 	size_t sorted, used, cap; /* pairs */
 };
@@ -51,7 +52,7 @@ static int by_value(const void *a, const void *b)
 	return (p->v > q->v) - (p->v < q->v);
 }
 
-/* Merges pairs of equal value in place. */
+/* Merges pairs with equal values in place. */
 static size_t fold(struct pair *p, size_t n)
 {
 	size_t to = 0;
@@ -65,8 +66,8 @@ static size_t fold(struct pair *p, size_t n)
 	return to;
 }
 
-/* Merges the sorted values with the sorted buffer, from the end of the array, which has room for
- * twice the buffer. */
+/* Merges the sorted values with a sorted copy of the buffer, working down from the end of the
+ * array, so nothing is overwritten too early. */
 static void merge_buffer(struct cop_quant *q, size_t fresh, struct pair *copy)
 {
 	size_t a = q->sorted, b = fresh, to = a + b;
@@ -184,7 +185,7 @@ bool cop_quant_is_exact(const struct cop_quant *q)
 	return !q || !q->bucket;
 }
 
-/* The value at a rank, from 0. */
+/* Returns the value at a rank, counted from 0. */
 static double ranked(const struct cop_quant *q, uint64_t rank)
 {
 	uint64_t seen = 0;

@@ -41,7 +41,7 @@ static int by_value(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* Merges two parts of n random values: returns by how much any percentile is wrong at most. */
+/* Merges two parts of n random values, and returns the largest error of any percentile. */
 static double worst(size_t n, bool *exact)
 {
 	uint64_t *v = calloc(n, sizeof(*v)), seed = n;

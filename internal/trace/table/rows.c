@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Converts groups to rows; with `per`, reduces the groups with the same row keys to one. */
+/* Converts groups to rows; with `per`, reduces groups that have the same row keys to one row. */
 #include <ctype.h>
 #include <math.h>
 
@@ -47,7 +47,7 @@ static double number_of(struct cop_trace_str s)
 	return strtod(copy, NULL);
 }
 
-/* Numbers before words; numbers by value. */
+/* Numbers sort before words, and by value. */
 static int compare_key(struct cop_trace_str a, struct cop_trace_str b)
 {
 	bool m = is_number(a), n = is_number(b);
@@ -95,7 +95,7 @@ static int compare_rows(const void *p, const void *q, void *arg)
 
 /* ---- reduction of rows with one key ---- */
 
-/* Skips NANs; *n counts the other values. */
+/* Folds v into *to unless it is NAN; *n counts the values folded in. */
 static void reduce(long double *to, long double v, enum cop_tab_then then, uint64_t *n)
 {
 	if (isnan(v))
@@ -110,7 +110,7 @@ static void reduce(long double *to, long double v, enum cop_tab_then then, uint6
 		*to += v;
 }
 
-/* Reduces the rows from..to with equal keys into the first. */
+/* Reduces the rows from `from` up to `to`, whose keys are equal, into the first. */
 static void reduce_rows(const struct cop_rows *r, struct cop_row *from, struct cop_row *to)
 {
 	for (unsigned i = 0; i < r->conf.cols; i++) {
@@ -123,8 +123,8 @@ static void reduce_rows(const struct cop_rows *r, struct cop_row *from, struct c
 	}
 }
 
-/* Sums of fractions depend on the order, so rows with equal keys are sorted by value to be
- * independent of threads. */
+/* The sum of fractions depends on their order, so rows with equal keys are sorted by value to make
+ * it independent of the threads. */
 static void then(struct cop_rows *r)
 {
 	struct order o = {.rows = r, .col = -1, .key = -1};

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Regular expressions are slow and there are few distinct names, so each thread caches the
- * results. */
+/* Regular expressions are slow and distinct names are few, so each thread caches the results. */
 #include <regex.h>
 
 #include "trace/table/table_priv.h"
 
-/* Maximum cached names per thread; the cache is then cleared. */
+/* Maximum number of cached names per thread; a full cache is cleared. */
 #define MEMO_MAX 65536u
 
-/* Rounding margin: selected times are floating-point numbers. */
+/* Rounding margin, needed because selected times are floating-point numbers. */
 #define COP_SELECT_ROOM_NS 100000
 
 struct rule {
 	bool active;
 	regex_t *re;
-	unsigned n, nots; /* including expressions come first */
+	unsigned n, nots; /* including expressions precede excluding ones */
 };
 struct memo {
 	struct cop_hlink link;
@@ -36,7 +35,7 @@ static const char *const options[] = {"name", "cat", "file", "host"};
 
 /* ---- expressions ---- */
 
-/* The position after the bracket expression at p, or NULL if it is unterminated. */
+/* Returns the position after the bracket expression at p, or NULL if it is unterminated. */
 static const char *after_brackets(const char *p)
 {
 	p++;
@@ -73,8 +72,8 @@ static size_t open_bracket(const char *text)
 	return (size_t)(p - text);
 }
 
-/* The number of valid bytes before the error: up to the unmatched bracket, else up to the shortest
- * prefix that fails with the same error. */
+/* Returns how many bytes precede the error: those before the unmatched bracket, else those before
+ * the end of the shortest prefix that fails with the same error. */
 static size_t right_bytes(const char *text, int wrong)
 {
 	size_t n = strlen(text);
@@ -161,7 +160,7 @@ static void forget_memo(struct cop_htab *t)
 	cop_htab_fini(t);
 }
 
-/* Copies with a terminating NUL: sanitizers require one, though REG_STARTEND does not. */
+/* Copies the text and appends a NUL, which sanitizers require even though REG_STARTEND does not. */
 static struct memo *memo_new(unsigned text, struct cop_trace_str s)
 {
 	struct memo *m = malloc(sizeof(*m) + s.len + 1);
@@ -331,7 +330,7 @@ static bool pick_word(void *arg, unsigned what, struct cop_trace_str text)
 	return yes;
 }
 
-/* Seconds since the first event in nanoseconds, with a rounding margin. */
+/* Converts seconds since the first event to a timestamp, and adds the margin `room`. */
 static int64_t absolute(const struct cop_select *s, double seconds, int64_t room)
 {
 	double ns = (double)s->first_ns + seconds * 1e9;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each thread has a stack of running spans, the latest on top. A span takes its time from the span
- * below it, and the part beyond that span's end from the next one below. */
+/* Each thread has a stack of running spans, the latest on top. The time of a new span is subtracted
+ * from the span below it; the part beyond that span's end is subtracted from the next one below. */
 #include "trace/table/table_priv.h"
 
 struct running {
@@ -20,7 +20,7 @@ struct cop_self {
 	cop_self_visit *visit;
 	void *arg;
 	struct cop_htab table;
-	struct stack *before; /* of the previous event */
+	struct stack *before; /* stack of the previous event */
 	struct cop_buf key;
 };
 
@@ -33,7 +33,7 @@ struct cop_self *cop_self_new(cop_self_visit *visit, void *arg)
 	return s;
 }
 
-/* Pops the ended spans of a stack and passes them on. */
+/* Pops the spans that have ended off a stack and passes them on. */
 static int pop_until(struct cop_self *s, struct stack *st, int64_t now)
 {
 	int rc = 0;
@@ -82,7 +82,7 @@ void cop_self_free(struct cop_self *s)
 	free(s);
 }
 
-/* The stack of an event's thread; NULL: out of memory. */
+/* Returns the stack of an event's thread; NULL if out of memory. */
 static struct stack *stack_of(struct cop_self *s, const struct cop_trace_event *e)
 {
 	size_t head[] = {e->host.len ? 0 : e->source + 1, e->host.len, e->pid.len};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rows as a grid. */
+/* Prints rows as a grid. */
 #include <math.h>
 
 #include "trace/table/table_priv.h"
@@ -26,8 +26,7 @@ struct cop_grid_col cop_tab_value_col(const struct cop_tab_conf *conf, unsigned 
 	return (struct cop_grid_col){c->name, c->kind};
 }
 
-/* A key and a column may both be called "size": the column is then printed under the name of the
- * sum. */
+/* If both a key and a column are called "size", the column is printed under the name of the sum. */
 static struct cop_grid_col beside_keys(const struct cop_tab_conf *conf, unsigned i)
 {
 	struct cop_grid_col col = cop_tab_value_col(conf, i);

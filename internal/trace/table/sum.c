@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Distinct items and groups are both tables; a table that only counts gets events with just the
- * key. Processes and threads are those of merge. */
+/* Distinct items are counted with tables, too: such a table gets events that have only the key.
+ * Processes and threads are identified as in merge. */
 #include "trace/table/sum_priv.h"
 
 #include <math.h>
@@ -9,10 +9,10 @@ struct devices {
 	struct device *first;
 };
 
-/* Devices in a torch trace: kernels, communication kernels, copies. torch.profiler writes one file
- * per rank, in which a device is a process with the device number as pid, and marks the three by
- * category (kernel, gpu_memcpy, gpu_memset); kernels of collective libraries have nccl, rccl or the
- * like in their names. */
+/* Devices in a torch trace run kernels, communication kernels and copies. torch.profiler writes one
+ * file per rank, in which a device is a process whose pid is the device number. Kernels and copies
+ * differ by category (kernel, gpu_memcpy, gpu_memset); kernels of collective libraries have nccl,
+ * rccl or the like in their names. */
 
 enum { KIND_KERNEL, KIND_COMM, KIND_COPY, KINDS };
 
@@ -41,7 +41,7 @@ static bool has_word(struct cop_trace_str s, const char *word)
 	return false;
 }
 
-/* KINDS: not a device event. */
+/* Returns KINDS for an event that is not a device's. */
 static unsigned kind_of(const struct cop_trace_event *e)
 {
 	if (!e->cat.len || !strchr("kKgGmM", e->cat.at[0]))
@@ -68,7 +68,7 @@ static bool is_of(const struct device *d, const struct cop_trace_event *e)
 	       !memcmp(d->text + d->rank_len, e->pid.at, e->pid.len);
 }
 
-/* Move-to-front list: the last used device first. */
+/* Moves the device to the front of the list, so the one used last is found first. */
 static struct device *find_device(struct devices *all, const struct cop_trace_event *e)
 {
 	struct device **at = &all->first, *d;
@@ -95,7 +95,7 @@ static struct device *find_device(struct devices *all, const struct cop_trace_ev
 	return d;
 }
 
-/* Takes a device's event; ignores other events. -ENOMEM. */
+/* Adds an event of a device; ignores all others. -ENOMEM. */
 static int devices_add(struct devices *all, const struct cop_trace_event *e)
 {
 	unsigned kind = e->kind == COP_TRACE_SPAN ? kind_of(e) : KINDS;
@@ -300,7 +300,7 @@ void cop_sum_free(struct cop_sum *s)
 
 /* ---- events ---- */
 
-/* Adds a key alone. */
+/* Adds an event that has only a key. */
 static int count(struct cop_sum *s, unsigned tab, unsigned worker, struct cop_trace_str file,
 	struct cop_trace_str host)
 {
@@ -331,7 +331,8 @@ static int add_classes(struct cop_sum *s, unsigned worker, const struct cop_trac
 	return rc;
 }
 
-/* The files and hosts of an event; without a pass for names, only those named directly. */
+/* Counts the file and host of an event; without a pass for names, only if the event names them
+ * directly. */
 static int add_places(struct cop_sum *s, unsigned worker, const struct cop_trace_event *e)
 {
 	const struct cop_trace_str none = {"", 0};
@@ -362,7 +363,7 @@ static int add_span(struct cop_sum *s, unsigned worker, const struct cop_trace_e
 	return rc ? rc : add_places(s, worker, e);
 }
 
-/* A begin without an end may name a file, but has no known duration. */
+/* Adds a begin event with no end. It may name a file, but its duration is not known. */
 static int add_open(struct cop_sum *s, unsigned worker, const struct cop_trace_event *e)
 {
 	int rc = cop_tab_add(s->tab[TAB_OPEN], worker, e);
@@ -371,7 +372,7 @@ static int add_open(struct cop_sum *s, unsigned worker, const struct cop_trace_e
 	return rc ? rc : add_places(s, worker, e);
 }
 
-/* Without a pass for names: counts the names defined in the traces. */
+/* Without a pass for names, counts the names that the traces define. */
 static int add_defined(struct cop_sum *s, unsigned worker, const struct cop_trace_event *e)
 {
 	const struct cop_trace_str none = {"", 0};

@@ -4,7 +4,7 @@
 #include "base/base/json.h"
 #include "trace/table/sum_priv.h"
 
-/* Rows on a terminal. */
+/* Maximum number of rows on a terminal. */
 #define KERNELS 10u
 #define OPEN 20u
 
@@ -73,7 +73,7 @@ static struct cop_grid_cell class_cell(const void *arg, size_t row, unsigned col
 		NULL, 0, col == 1 ? s->r->class_s[row] : s->r->both_s[row][col - 2]};
 }
 
-/* The overlap of each pair of classes. */
+/* Prints the overlap of each pair of classes. */
 static void show_classes(const struct showing *s, enum cop_grid_form form, struct cop_buf *out)
 {
 	unsigned n = cop_classes_count(s->r->classes);
@@ -157,7 +157,7 @@ static void show_json(const struct showing *s, struct cop_buf *out)
 	cop_buf_str(out, "\n");
 }
 
-/* Prints all tables, separated by empty lines. */
+/* Prints all tables, separated by blank lines. */
 static void show_csv(const struct showing *s, struct cop_buf *out)
 {
 	const struct cop_rows *rows[] = {

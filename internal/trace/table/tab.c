@@ -29,7 +29,7 @@ static struct group *group_new(struct cop_htab *t, const char *key, size_t len, 
 	return g;
 }
 
-/* The group of an event; NULL with *rc set if none. */
+/* Finds or creates the group of an event; on failure, returns NULL and sets *rc. */
 static struct group *group_of(struct cop_tab *t, struct part *p, const struct cop_trace_event *e,
 	struct cop_trace_str series, int *rc)
 {
@@ -51,7 +51,7 @@ static struct group *group_of(struct cop_tab *t, struct part *p, const struct co
 	return g;
 }
 
-/* Each value of a counter is a separate series. */
+/* Adds each value of a counter as a series of its own. */
 static int add_values(struct cop_tab *t, struct part *p, const struct cop_trace_event *e)
 {
 	struct cop_trace_values values = cop_trace_values_of(e);
@@ -70,7 +70,7 @@ static int add_values(struct cop_tab *t, struct part *p, const struct cop_trace_
 	return rc;
 }
 
-/* A table of values takes only counters. */
+/* Whether the table counts this event; a table of values takes only counters. */
 static bool counts(const struct cop_tab *t, const struct cop_trace_event *e)
 {
 	if (t->wants.values)

@@ -38,7 +38,7 @@ static struct cop_trace_event event(const char *name, const char *pid, const cha
 		.has_size = size >= 0};
 }
 
-/* Checks the table of these events, spread over two threads, as CSV. */
+/* Spreads the events over two threads and checks their table as CSV. */
 static void check(struct cop_tab_conf *conf, const struct cop_trace_event *e, size_t n,
 	const char *sort, const char *want)
 {
@@ -157,7 +157,7 @@ static void processes_are_told_apart_by_their_files_or_hosts(void **state)
 	check(&conf, e, 2, NULL, "name,dur\nstep,0.000300000\n");
 	e[1].host = str("node2");
 	check(&conf, e, 2, NULL, "name,dur\nstep,0.000200000\n");
-	/* An event without a host belongs to the host that its file names with this pid. */
+	/* An event without a host belongs to the host that its file names for this pid. */
 	e[0].source = 1;
 	e[0].host = str("");
 	check(&conf, e, 2, NULL, "name,dur\nstep,0.000300000\n");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* table: selects, groups and aggregates events. Each thread adds events to its own table; the
- * tables are merged at the end, then reduced, sorted and printed. Reads no file and knows no file
- * format.
+/* table: selects, groups and aggregates events. Each thread adds events to its own table; at the
+ * end, the tables are merged, reduced, sorted and printed. It reads no files and knows no file
+ * formats.
  *
  * Memory is bounded by the number of groups, at most COP_TAB_GROUPS_MAX, and, for quantiles, by
  * COP_TAB_EXACT_MAX distinct values per group. */
@@ -18,7 +18,7 @@
 enum { COP_SELECT_NAME, COP_SELECT_CAT, COP_SELECT_FILE, COP_SELECT_HOST, COP_SELECT_TEXTS };
 enum { COP_SELECT_PID, COP_SELECT_TID, COP_SELECT_NUMBERS };
 
-/* Words from the command line, borrowed. */
+/* Command-line words, borrowed. */
 struct cop_words {
 	const char *const *at;
 	unsigned n;
@@ -26,45 +26,47 @@ struct cop_words {
 struct cop_select_conf {
 	struct cop_words text[COP_SELECT_TEXTS], not_text[COP_SELECT_TEXTS];
 	struct cop_words number[COP_SELECT_NUMBERS], not_number[COP_SELECT_NUMBERS];
-	double from_s, to_s;     /* since the first event of all; to_s < 0: no end */
-	const char *name_option; /* name of the option for names in errors; NULL: name */
+	double from_s, to_s;     /* seconds since the first event of the traces; to_s < 0: no end */
+	const char *name_option; /* what error messages call the option for names; NULL: "name" */
 };
 struct cop_select;
 
-/* Extended regular expressions (POSIX), unanchored: at least one including expression must match,
- * and no excluding one. Up to `threads` threads may test concurrently. -EINVAL with a message that
- * names the option and the position of the error; -ENOMEM. */
+/* Compiles the POSIX extended regular expressions, which are unanchored. For an event to be
+ * selected, at least one including expression must match and no excluding one may. Up to `threads`
+ * threads may test concurrently. -EINVAL with a message that names the option and the position of
+ * the error; -ENOMEM. */
 int cop_select_new(const struct cop_select_conf *conf, unsigned threads, struct cop_select **out,
 	struct cop_err *err);
 void cop_select_free(struct cop_select *s);
-/* Whether names of files or hosts are needed; whether times since the first event are. */
+/* Whether the selection needs names of files or hosts; whether it needs times relative to the first
+ * event. */
 bool cop_select_needs_names(const struct cop_select *s);
 bool cop_select_needs_first(const struct cop_select *s);
-/* Whether every event is selected. */
+/* Whether the selection matches every event. */
 bool cop_select_is_all(const struct cop_select *s);
 void cop_select_first(struct cop_select *s, int64_t first_ns);
-/* What a reading may skip with an index. Time ranges require the time of the first event. *out
- * borrows s. */
+/* Describes what a read may skip with the help of an index. For time ranges, call cop_select_first
+ * before. *out borrows s. */
 void cop_select_pick(struct cop_select *s, bool meta, struct cop_trace_pick *out);
-/* An event belongs to the time range that contains its begin: from <= ts < to. */
+/* An event belongs to the time range in which it starts: from <= ts < to. */
 bool cop_select_test(struct cop_select *s, unsigned worker, const struct cop_trace_event *e);
 
 /* ---- quant.c: quantiles ---- */
 
-/* Quantiles are exact up to this many values per group. Beyond, a DDSketch is used: C. Masson, J.
- * E. Rim, H. K. Lee, "DDSketch: a fast and fully-mergeable quantile sketch with relative-error
- * guarantees", PVLDB 12(12), 2019. Its relative error is at most 1 %. */
+/* Quantiles are exact up to this many values per group. Beyond that, they are estimated with a
+ * DDSketch: C. Masson, J. E. Rim, H. K. Lee, "DDSketch: a fast and fully-mergeable quantile sketch
+ * with relative-error guarantees", PVLDB 12(12), 2019. Its relative error is at most 1 %. */
 #define COP_TAB_EXACT_MAX 1000000u
 
 struct cop_quant; /* NULL is empty */
 
-/* Adds n values of v. -ENOMEM. */
+/* Adds the value v n times. -ENOMEM. */
 int cop_quant_add(struct cop_quant **q, uint64_t v, uint64_t n);
 int cop_quant_merge(struct cop_quant **to, const struct cop_quant *from);
 void cop_quant_free(struct cop_quant *q);
 bool cop_quant_is_exact(const struct cop_quant *q);
-/* The quantile p, 0..1, with linear interpolation, the default of pandas and numpy. 0 if there are
- * no values. */
+/* Returns the quantile p, from 0 to 1, with linear interpolation, as pandas and numpy do by
+ * default; 0 if there are no values. */
 double cop_quant_at(struct cop_quant *q, double p);
 
 /* ---- tab.c: groups ---- */
@@ -79,18 +81,18 @@ enum cop_tab_key {
 	COP_KEY_TID,
 	COP_KEY_HOST,
 	COP_KEY_SIZE,
-	COP_KEY_INTERVAL, /* start of the interval with the event's begin: seconds since the first
-			     event */
-	COP_KEY_TIME,     /* begin of the event: seconds since the first event */
+	COP_KEY_INTERVAL, /* start of the interval in which the event starts, in seconds since the
+			     first event */
+	COP_KEY_TIME,     /* start of the event, in seconds since the first event */
 	COP_KEY_TRACE,    /* the trace file */
-	COP_KEY_SERIES,   /* of a counter: the argument with the value */
-	/* Known only after all metadata: late.c. */
+	COP_KEY_SERIES,   /* for a counter: the argument that has the value */
+	/* Known only after all metadata has been read; see late.c: */
 	COP_KEY_RANK,
-	COP_KEY_PROCESS, /* host, rank, name and pid, in merge's format */
-	COP_KEY_THREAD,  /* the thread's name, else its tid */
+	COP_KEY_PROCESS, /* host, rank, name and pid, formatted as in a merged timeline */
+	COP_KEY_THREAD,  /* the thread's name, or its tid if it has none */
 	COP_KEYS_NAMED,
 	COP_KEY_ARG = COP_KEYS_NAMED, /* arg:NAME, an argument of the event */
-	/* Identities of processes and threads; `per` uses these for pid and tid. */
+	/* Identities of processes and threads, which `per` uses for pid and tid: */
 	COP_KEY_WHICH_PROCESS,
 	COP_KEY_WHICH_THREAD,
 	COP_KEYS
@@ -104,7 +106,7 @@ enum cop_tab_key {
 enum cop_tab_then { COP_THEN_NONE, COP_THEN_MAX, COP_THEN_MIN, COP_THEN_SUM, COP_THEN_MEAN };
 
 struct cop_tab_conf {
-	enum cop_tab_key key[COP_TAB_KEYS_MAX];       /* keys of the rows first, then of `per` */
+	enum cop_tab_key key[COP_TAB_KEYS_MAX];       /* row keys first, then those of `per` */
 	char arg[COP_TAB_KEYS_MAX][COP_TAB_WORD_MAX]; /* for COP_KEY_ARG: "arg:step" */
 	unsigned keys, pers;
 	uint8_t col[COP_TAB_COLS_MAX];            /* see cop_tab_cols */
@@ -114,15 +116,15 @@ struct cop_tab_conf {
 	const struct cop_trace_files *files; /* for COP_KEY_TRACE and process names; may be NULL */
 };
 
-/* Appends comma-separated words: keys of the rows, then keys of `per`, and columns. -EINVAL with a
- * message that names the word and the valid ones. */
+/* These append comma-separated words: cop_tab_keys row keys, then keys of `per`; cop_tab_cols
+ * columns. -EINVAL with a message that names the word and the valid ones. */
 int cop_tab_keys(const char *list, bool per, struct cop_tab_conf *conf, struct cop_err *err);
 /* Makes the row keys pid and tid distinguish processes and threads with equal numbers; their text
  * is then not printable. */
 void cop_tab_tell_apart(struct cop_tab_conf *conf);
 int cop_tab_cols(const char *list, struct cop_tab_conf *conf, struct cop_err *err);
-/* The reduction of columns after `per`: "max" for all, or "dur=max,size=sum". A single word applies
- * to all columns not named. If no columns are shown yet, the named ones are. */
+/* Sets how `per` reduces columns: "max" for all, or "dur=max,size=sum". A word without "=" applies
+ * to all columns not named. If no columns are shown yet, shows those named. */
 int cop_tab_thens(const char *list, struct cop_tab_conf *conf, struct cop_err *err);
 bool cop_tab_has_col(const struct cop_tab_conf *conf, const char *name);
 /* -EINVAL with a message if rows cannot be sorted by this word; NULL is valid. */
@@ -130,7 +132,7 @@ int cop_tab_check_sort(const struct cop_tab_conf *conf, const char *by, struct c
 const char *cop_tab_key_name(const struct cop_tab_conf *conf, unsigned i);
 bool cop_tab_needs_names(const struct cop_tab_conf *conf);
 bool cop_tab_needs_first(const struct cop_tab_conf *conf);
-/* Whether args are needed; process and thread metadata; exclusive times of spans. */
+/* Whether the table needs args, process and thread metadata, or exclusive times of spans. */
 bool cop_tab_needs_args(const struct cop_tab_conf *conf);
 bool cop_tab_needs_who(const struct cop_tab_conf *conf);
 bool cop_tab_needs_self(const struct cop_tab_conf *conf);
@@ -139,11 +141,11 @@ struct cop_tab;
 /* conf is copied. NULL: out of memory. */
 struct cop_tab *cop_tab_new(const struct cop_tab_conf *conf, unsigned threads, int64_t first_ns);
 void cop_tab_free(struct cop_tab *t);
-/* Takes spans and aggregates; with the column `unfinished`, begins without an end; with a column of
- * values, counters instead. Also metadata, if needed. Ignores other events. -ENOMEM; -E2BIG for
- * more than COP_TAB_GROUPS_MAX or COP_TAB_VALUES_MAX. */
+/* Adds a span or an aggregate; with the column `unfinished`, also a begin event with no end; with a
+ * column of values, a counter instead. Uses metadata if needed, and ignores other events. -ENOMEM;
+ * -E2BIG beyond COP_TAB_GROUPS_MAX or COP_TAB_VALUES_MAX. */
 int cop_tab_add(struct cop_tab *t, unsigned worker, const struct cop_trace_event *e);
-/* Takes only an event's process and thread information, if needed. -ENOMEM. */
+/* Records only an event's process and thread information, if needed. -ENOMEM. */
 int cop_tab_see(struct cop_tab *t, unsigned worker, const struct cop_trace_event *e);
 /* Adds an event with its exclusive time. */
 int cop_tab_add_self(
@@ -151,15 +153,15 @@ int cop_tab_add_self(
 
 /* ---- self.c: exclusive times ---- */
 
-/* Takes events in order of time, longer before shorter, and passes each on with its exclusive time:
- * the part of a span without any later-begun span of its thread. Asynchronous spans neither contain
- * others nor are contained. */
+/* Takes events in time order, longer ones first, and passes each on with its exclusive time: the
+ * time during which no span that its thread began later was running. Asynchronous spans neither
+ * contain other spans nor are contained. */
 struct cop_self;
 typedef int cop_self_visit(void *arg, const struct cop_trace_event *e, uint64_t self_ns);
 /* NULL: out of memory. */
 struct cop_self *cop_self_new(cop_self_visit *visit, void *arg);
 void cop_self_free(struct cop_self *s);
-/* -ENOMEM; the result of visit. */
+/* -ENOMEM; a nonzero result of visit. */
 int cop_self_add(struct cop_self *s, const struct cop_trace_event *e);
 /* Passes on the spans still running. */
 int cop_self_end(struct cop_self *s);
@@ -171,43 +173,43 @@ struct cop_row {
 	long double *value; /* one per column; NAN: none */
 };
 struct cop_rows {
-	struct cop_tab_conf conf; /* keys: without those of `per` */
+	struct cop_tab_conf conf; /* its keys exclude those of `per` */
 	struct cop_row *row;
-	long double *values; /* of all rows */
+	long double *values; /* storage for the values of all rows */
 	size_t n;
-	bool about;          /* some quantile is approximate, within 1 % */
+	bool about;          /* some quantiles are approximate, within 1 % */
 	double closed;       /* seconds by which a `busy` time may be too long */
-	bool shared;         /* rows by pid or tid combine several processes */
-	uint64_t unfinished; /* begins without an end, if the column is shown */
+	bool shared;         /* some row by pid or tid combines several processes */
+	uint64_t unfinished; /* begin events with no end, if the column is shown */
 	struct cop_tab *tab; /* owns the bytes of the keys */
 };
 
-/* Merges the tables of all threads; the rows own t from now on, whatever the result. -ENOMEM,
+/* Merges the tables of all threads. The rows take ownership of t, even on failure. -ENOMEM,
  * -E2BIG. */
 int cop_tab_rows(struct cop_tab *t, struct cop_rows *out, struct cop_err *err);
 void cop_rows_free(struct cop_rows *r);
-/* Sorts by a key or a column; NULL: by dur if shown, else by the first column. Columns descend,
- * keys ascend; ties ascend by key. */
+/* Sorts by a key or a column; NULL means by dur if shown, else by the first column. Keys sort in
+ * ascending order, columns in descending order; ties sort by key, ascending. */
 void cop_rows_sort(struct cop_rows *r, const char *by);
-/* The default sort column; there must be a column. */
+/* Returns the default sort column; there must be at least one column. */
 unsigned cop_tab_sort_col(const struct cop_tab_conf *conf);
-/* Compares by the first `keys` keys: numbers before words, numbers by value. */
+/* Compares by the first `keys` keys: numbers sort before words, and by value. */
 int cop_row_compare(const struct cop_row *a, const struct cop_row *b, unsigned keys);
 
-/* Grid columns of rows: the i-th key, and the i-th column. */
+/* Return the grid columns for the i-th key and the i-th column. */
 struct cop_grid_col cop_tab_key_col(const struct cop_tab_conf *conf, unsigned i);
 struct cop_grid_col cop_tab_value_col(const struct cop_tab_conf *conf, unsigned i);
-/* Shows the first `limit` rows (0: all), keys first, then columns. */
+/* Prints the first `limit` rows (0: all), keys first, then columns. */
 void cop_rows_show(
 	const struct cop_rows *r, enum cop_grid_form form, size_t limit, struct cop_buf *out);
 
-/* An overview of traces: totals, time by category, functions, and changes over the run. Events may
- * be added by any number of threads. */
+/* Creates an overview of traces: totals, time by category, functions, and changes over the run. Any
+ * number of threads may add events. */
 
 /* ---- union.c: time covered by spans ---- */
 
-/* A sorted set of disjoint spans. Beyond COP_UNION_MAX spans the shortest gaps are closed;
- * closed_ns is the resulting maximum error of the length. */
+/* A sorted set of disjoint spans. Beyond COP_UNION_MAX spans, it closes the shortest gaps;
+ * closed_ns bounds the resulting error of the length. */
 #define COP_UNION_MAX ((size_t)1 << 20)
 struct cop_union_span {
 	int64_t from, to;
@@ -215,7 +217,7 @@ struct cop_union_span {
 struct cop_union {
 	struct cop_union_span *at;
 	size_t n, sorted, cap;
-	int64_t gap; /* gaps up to this are closed */
+	int64_t gap; /* gaps up to this length are closed */
 	uint64_t closed_ns;
 	size_t max; /* overrides COP_UNION_MAX: a power of two, at least 2048; 0: COP_UNION_MAX */
 };
@@ -223,7 +225,7 @@ struct cop_union {
 int cop_union_add(struct cop_union *u, int64_t from, int64_t to);
 /* Adds the spans of from, which is unchanged. -ENOMEM. */
 int cop_union_merge(struct cop_union *u, const struct cop_union *from);
-/* The nanoseconds covered by u; covered by u but not by other. */
+/* Return the nanoseconds covered by u, and by u but not by other. */
 uint64_t cop_union_length(struct cop_union *u);
 uint64_t cop_union_alone(struct cop_union *u, struct cop_union *other);
 /* Adds to `to` what u covers and other does not. -ENOMEM. */
@@ -232,23 +234,25 @@ void cop_union_free(struct cop_union *u);
 
 /* ---- sum.c ---- */
 
-/* Time with at least one span of a kind, in any process: the program's own input and output (cat
- * contains "reader" or "checkpoint"), its computing (name contains "compute"), and cat POSIX.
- * Aggregates are omitted: the times of their spans are unknown. */
+/* Time during which at least one span of a kind is running in any process: the program's own input
+ * and output (cat contains "reader" or "checkpoint"), its computation (name contains "compute"),
+ * and cat POSIX. Aggregates are left out because the times of their spans are unknown. */
 enum { COP_SUM_APP, COP_SUM_COMPUTE, COP_SUM_POSIX, COP_SUM_PARTS };
 
-/* Classes of spans: the three above, named app_io, compute and posix, and user-defined ones. */
+/* Classes of spans: the three above, called app_io, compute and posix, and those the user
+ * defines. */
 #define COP_CLASSES_MAX 16u
 struct cop_classes;
-/* Takes words NAME=RE: spans with a matching name or category. The name of a built-in class
- * overrides its rule. Up to `threads` threads may test concurrently. -EINVAL with a message;
- * -ENOMEM. */
+/* Takes words of the form NAME=RE: the class has the spans whose name or category matches. Naming a
+ * built-in class overrides its rule. Up to `threads` threads may test concurrently. -EINVAL with a
+ * message; -ENOMEM. */
 int cop_classes_new(const char *const *word, unsigned n, unsigned threads, struct cop_classes **out,
 	struct cop_err *err);
 void cop_classes_free(struct cop_classes *c);
 
-/* A device of a rank (torch.profiler): time with compute kernels, with communication kernels, with
- * copies, with both kinds of kernels, and idle time between the first and the last of them. */
+/* A device of a rank (torch.profiler): the time it ran compute kernels, communication kernels,
+ * copies, and both kinds of kernels at once, and its idle time between the first and the last of
+ * these. */
 struct cop_sum_device {
 	struct cop_trace_str rank, device; /* owned */
 	size_t source;
@@ -258,28 +262,29 @@ struct cop_sum_device {
 
 struct cop_sum_result {
 	uint64_t spans, instants, counters, flows,
-		unfinished; /* spans: includes spans of aggregates */
+		unfinished; /* spans includes those of aggregates */
 	uint64_t processes, threads, hosts, files;
-	double total_s; /* from the first begin to the last end of all spans */
+	double total_s; /* from the earliest start to the latest end of all spans */
 	double part_s[COP_SUM_PARTS];
-	double app_alone_s, compute_not_app_s;           /* app without compute; the reverse */
-	double posix_alone_s, compute_not_posix_s;       /* POSIX without compute; the reverse */
-	double about_s;                                  /* maximum error of the times above */
-	double class_s[COP_CLASSES_MAX];                 /* time with a span of each class */
-	double both_s[COP_CLASSES_MAX][COP_CLASSES_MAX]; /* time with spans of both classes */
+	double app_alone_s, compute_not_app_s;     /* app without compute, and the reverse */
+	double posix_alone_s, compute_not_posix_s; /* POSIX without compute, and the reverse */
+	double about_s;                            /* maximum error of the times above */
+	double class_s[COP_CLASSES_MAX]; /* time during which a span of each class is running */
+	double both_s[COP_CLASSES_MAX]
+		     [COP_CLASSES_MAX]; /* time during which spans of both classes are running */
 	const struct cop_classes *classes;
 	struct cop_rows functions, intervals;
-	struct cop_rows open; /* begins without an end: by name, cat, process and thread */
+	struct cop_rows open; /* begin events with no end, by name, cat, process and thread */
 	struct cop_sum_device *device;
 	size_t devices;
-	struct cop_rows kernels; /* of devices, by name */
+	struct cop_rows kernels; /* kernels on devices, by name */
 };
 
 struct cop_sum;
 struct cop_sum_conf {
 	unsigned threads;
-	bool names; /* count the files and hosts named by events; without it, those defined in the
-		       traces, which needs no second pass */
+	bool names; /* count the files and hosts that events name; if false, count those defined in
+		       the traces, which needs no second pass */
 	int64_t first_ns;
 	uint64_t interval_ns;
 	const struct cop_classes *classes;
@@ -288,32 +293,33 @@ struct cop_sum_conf {
 /* conf is copied; its pointers are borrowed until the result is freed. NULL: out of memory. */
 struct cop_sum *cop_sum_new(const struct cop_sum_conf *conf);
 void cop_sum_free(struct cop_sum *s);
-/* Takes metadata and begins without an end, too. -ENOMEM, -E2BIG. */
+/* Also accepts metadata and begin events with no end. -ENOMEM, -E2BIG. */
 int cop_sum_add(struct cop_sum *s, unsigned worker, const struct cop_trace_event *e);
 /* -ENOMEM, -E2BIG with a message. */
 int cop_sum_finish(struct cop_sum *s, struct cop_sum_result *out, struct cop_err *err);
 void cop_sum_result_free(struct cop_sum_result *r);
-/* classes: also print the classes (set if the user defined any). JSON always has them, and the
- * losses per file. */
+/* classes: also print the classes; set it if the user defined any. JSON always includes them and
+ * each file's losses. */
 void cop_sum_show(const struct cop_sum_result *r, const struct cop_trace_files *files, bool classes,
 	enum cop_grid_form form, struct cop_buf *out);
 
-/* The tables of several runs, joined by key: the keys come first, then, for each column, one column
- * per run. Reads and aggregates nothing. */
+/* Joins the tables of several runs by key: the keys come first, followed by one column per run for
+ * each column. It neither reads nor aggregates. */
 
 #define COP_COMPARE_RUNS_MAX 64u
 
 struct cop_compare;
 
-/* Takes n tables with the same keys and columns, from 1 to COP_COMPARE_RUNS_MAX, and the names of
- * their runs. Rows and names are borrowed until cop_compare_free, and the rows are reordered. Sorts
- * the result in descending order of the first sortable column: by the first run's value, then the
+/* Takes n tables with the same keys and columns, 1 <= n <= COP_COMPARE_RUNS_MAX, and the names of
+ * their runs. Borrows rows and names until cop_compare_free, and reorders the rows. Sorts the
+ * result in descending order of the first sortable column: by the first run's value, then by the
  * second's, and so on. -ENOMEM. */
 int cop_compare_new(struct cop_rows *rows, const char *const *name, unsigned n,
 	struct cop_compare **out, struct cop_err *err);
 void cop_compare_free(struct cop_compare *c);
-/* Prints the first `limit` rows (0: all). Columns are named RUN:COLUMN, empty if a run lacks the
- * row. On a terminal, the first column is followed by RUN/FIRST: its ratio to the first run. */
+/* Prints the first `limit` rows (0: all). Columns are named RUN:COLUMN; a cell is empty if its run
+ * lacks the row. On a terminal, RUN/FIRST follows the first column, with the ratio to the first
+ * run. */
 void cop_compare_show(
 	const struct cop_compare *c, enum cop_grid_form form, size_t limit, struct cop_buf *out);
 

@@ -6,17 +6,17 @@
 #include "trace/table/table.h"
 #include "trace/who/who.h"
 
-/* ---- agg.c: sums of one measure of one group ---- */
+/* ---- agg.c: aggregates of one group ---- */
 
 typedef unsigned __int128 u128;
 struct measure {
 	uint64_t n;
 	u128 sum, squares;
 	uint64_t min, max;
-	struct cop_quant *quant; /* if a quantile is shown */
+	struct cop_quant *quant; /* set if a quantile is shown */
 };
-/* All values of a counter: sums of fractions depend on the order. Here and in rows, a long double
- * represents 64-bit integers exactly. */
+/* A table keeps all values of a counter, because the sum of fractions depends on their order. Here
+ * and in rows, a long double represents 64-bit integers exactly. */
 struct value {
 	long double v;
 	int64_t ts_ns;
@@ -30,7 +30,7 @@ struct values {
 };
 struct agg {
 	uint64_t count, unfinished, self_ns;
-	int64_t first, last;      /* first begin, last end; first > last: none */
+	int64_t first, last;      /* earliest start, latest end; first > last: none */
 	struct measure dur, size; /* nanoseconds, bytes */
 	struct cop_union *busy;   /* if shown */
 	struct values *values;
@@ -69,11 +69,11 @@ enum {
 	COL_END
 };
 
-/* The measures that need more than sums. */
+/* What a table needs beyond sums. */
 struct wants {
 	bool dur, size, busy, values, unfinished, who;
 };
-/* self_ns: exclusive time of a finished span. */
+/* Adds an event; self_ns is the exclusive time of a finished span. */
 int cop_agg_add(
 	struct agg *a, const struct cop_trace_event *e, struct wants wants, uint64_t self_ns);
 int cop_agg_add_value(struct agg *a, const struct cop_trace_event *e, long double v);
@@ -84,17 +84,17 @@ struct doubt {
 	bool about;         /* quantiles are within 1 % */
 	uint64_t closed_ns; /* maximum error of times */
 };
-/* The value of a column; NAN if none. */
+/* Returns the value of a column; NAN if it has none. */
 long double cop_agg_value(struct agg *a, unsigned col, int64_t first_ns, struct doubt *doubt);
 
 /* ---- keys.c ---- */
 
 struct part;
 struct cop_tab;
-/* Writes all keys of an event into the part's scratch; returns their length, or -ENOMEM. */
+/* Writes all keys of an event to the part's scratch. Returns their length, or -ENOMEM. */
 ssize_t cop_tab_put_keys(struct cop_tab *t, struct part *p, const struct cop_trace_event *e,
 	struct cop_trace_str series);
-/* Whether a key is known only after all metadata. */
+/* Whether a key is known only after all metadata has been read. */
 bool cop_tab_is_late(enum cop_tab_key key);
 
 /* ---- tab.c ---- */
@@ -103,7 +103,7 @@ struct group {
 	struct cop_hlink link;
 	struct agg agg;
 	uint32_t len;
-	char key[]; /* each key: length in four bytes, then its bytes */
+	char key[]; /* for each key, its length in four bytes, then its bytes */
 };
 struct part { /* one per thread */
 	struct cop_htab table;
@@ -124,21 +124,21 @@ struct cop_tab {
 	bool shared; /* see struct cop_rows */
 	struct part part[];
 };
-/* Returns the first n keys of a group in out, and their length in bytes. */
+/* Stores the first n keys of a group in out, and returns their total length in bytes. */
 size_t cop_tab_split(const struct group *g, unsigned n, struct cop_trace_str *out);
 /* Merges all groups into the table of the first thread. */
 int cop_tab_merge(struct cop_tab *t);
 /* Inserts a group into a table, or merges it into the group with the same keys and frees it. */
 int cop_tab_put_group(struct cop_htab *to, struct group *g);
-/* Frees the groups and the table. */
+/* Frees the table and its groups. */
 void cop_tab_drop(struct cop_htab *table);
 
-/* ---- late.c: keys known only after all metadata ---- */
+/* ---- late.c: keys known only after all metadata has been read ---- */
 
-/* Writes the provisional bytes of a late key. */
+/* Writes a placeholder for a late key. cop_late_room returns how many bytes it takes at most. */
 size_t cop_late_put(const struct cop_trace_event *e, char *to);
 size_t cop_late_room(const struct cop_trace_event *e);
-/* Replaces late keys in the table of the first thread; groups with equal keys are merged.
+/* Replaces the placeholders in the first thread's table and merges groups whose keys become equal.
  * -ENOMEM. */
 int cop_late_resolve(struct cop_tab *t);
 

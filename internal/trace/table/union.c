@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* New spans are appended to an array, which is sorted when full; overlapping spans are merged.
- * While more than half of the array remains in use, increasingly long gaps are closed. */
+/* New spans are appended to an array. When it is full, it is sorted and overlapping spans are
+ * merged; then, as long as more than half of it is still in use, longer and longer gaps are
+ * closed. */
 #include "base/base/grow.h"
 #include "trace/table/table.h"
 

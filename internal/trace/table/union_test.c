@@ -40,7 +40,7 @@ static void alone_is_what_the_other_does_not_cover(void **state)
 	cop_union_free(&b);
 }
 
-/* Compares with one bit per nanosecond. */
+/* Compares with a bitmap that has one bit per nanosecond. */
 static void many_in_any_order_are_as_one_by_one(void **state)
 {
 	static bool covered[100000];

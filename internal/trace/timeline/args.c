@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies the text of args, which the scanner has accepted: JSON, except that strings may contain
- * control characters, any bytes and lone backslashes, numbers are as in C, and commas may precede
- * brackets. */
+/* Copies the text of args. The scanner has accepted it, so it is JSON, except that strings may
+ * contain control characters, arbitrary bytes and lone backslashes, numbers are as in C, and commas
+ * may precede closing brackets. */
 #include <math.h>
 
 #include "base/base/json.h"
@@ -10,7 +10,7 @@
 
 /* ---- copying ---- */
 
-/* The number of plain ASCII bytes from p on without control characters and backslashes. */
+/* Returns how many bytes from p on are ASCII other than control characters and backslashes. */
 static size_t plain_length(const char *p, const char *end)
 {
 	const char *at = p;
@@ -19,7 +19,7 @@ static size_t plain_length(const char *p, const char *end)
 		uint64_t w, odd;
 
 		memcpy(&w, at, sizeof(w));
-		odd = w ^ 0x5c5c5c5c5c5c5c5cULL; /* backslashes are zeros */
+		odd = w ^ 0x5c5c5c5c5c5c5c5cULL; /* backslashes become zeros */
 		odd = (odd - 0x0101010101010101ULL) & ~odd;
 		odd |= w | ((w - 0x2020202020202020ULL) & ~w);
 		if (odd & 0x8080808080808080ULL)
@@ -96,7 +96,7 @@ static size_t digits(const char *p, const char *end)
 	return (size_t)(q - p);
 }
 
-/* Whether this is an RFC 8259 number of any length. */
+/* Whether the text is a number as in RFC 8259, of any length. */
 static bool is_number(const char *p, const char *end)
 {
 	size_t n;
@@ -148,7 +148,7 @@ static void copy_scalar(struct cop_buf *out, const char *p, size_t len)
 		cop_buf_str(out, "null");
 }
 
-/* Whether the comma at p is followed by another value, not a closing bracket. */
+/* Whether another value follows the comma at p, rather than a closing bracket. */
 static bool separates(const char *p, const char *end)
 {
 	for (p++; p < end && cop_json_is_blank(*p);)

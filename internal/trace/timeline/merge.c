@@ -12,7 +12,7 @@ struct cop_merge {
 	unsigned threads;
 	struct cop_order *order;
 	struct crew crew;
-	/* Used while writing the document: */
+	/* State while writing the document: */
 	cop_merge_write_fn *write;
 	void *arg;
 	struct cop_buf out;
@@ -49,8 +49,9 @@ void cop_merge_free(struct cop_merge *m)
 
 /* ---- taking ---- */
 
-/* Adds the end of an asynchronous span as a separate event. At equal times, ends come before begins
- * and inner ends before outer ones, which is the same as longer before shorter. */
+/* Adds the end of an asynchronous span as a separate event. At equal times, ends must precede
+ * begins, and inner ends must precede outer ones. dur_ns is set so that both hold, since longer
+ * events sort first. */
 static int add_end(struct cop_merge *m, unsigned worker, const struct cop_trace_event *e)
 {
 	struct cop_trace_event end = *e;
@@ -92,7 +93,7 @@ static int flush(struct cop_merge *m)
 	return rc;
 }
 
-/* Begins a line, after a comma if it is not the first. */
+/* Begins a line, after a comma unless it is the first line. */
 static struct cop_json begin_line(struct cop_merge *m)
 {
 	struct cop_json j = cop_json_to(&m->out);
@@ -108,7 +109,7 @@ static void put_str(struct cop_json *j, const char *key, struct cop_trace_str s)
 	cop_json_bytes(j, key, s.at, s.len);
 }
 
-/* Microseconds; decimals only if nonzero. */
+/* Writes microseconds, with decimals only if they are nonzero. */
 static void put_us(struct cop_json *j, const char *key, int64_t ns)
 {
 	uint64_t abs = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
@@ -129,7 +130,7 @@ static void put_us(struct cop_json *j, const char *key, int64_t ns)
 
 /* ---- names ---- */
 
-/* Writes everything before args. Some readers require a category and a time here, too. */
+/* Writes the members before args. Some readers require a category and a timestamp even here. */
 static struct cop_json begin_meta(struct cop_merge *m, const struct thread *t, const char *what)
 {
 	struct cop_json j = begin_line(m);
@@ -163,7 +164,8 @@ static void put_sort_index(struct cop_merge *m, const struct thread *t, size_t i
 	cop_json_end(&j);
 }
 
-/* Names a thread if its name is known, or if its number differs from the one in the files. */
+/* Names each process, and each thread whose name is known or whose number differs from that in the
+ * files. */
 static int put_names(struct cop_merge *m, const struct cop_trace_files *files)
 {
 	int rc = 0;
@@ -207,7 +209,7 @@ static bool has_member(struct cop_trace_str object, struct cop_trace_str key)
 	return false;
 }
 
-/* The value of a counter, which some writers quote. */
+/* Strips the quotes that some writers put around the value of a counter. */
 static struct cop_trace_str number_in(struct cop_trace_str value)
 {
 	long double d;
@@ -217,8 +219,9 @@ static struct cop_trace_str number_in(struct cop_trace_str value)
 	return value;
 }
 
-/* Replaces hashes by their names. Every arg of a counter is a value here, so nothing is added, and
- * labels that describe the values are omitted: they are part of its id. */
+/* Replaces hashes with their names. Viewers treat every arg of a counter as a value, so a counter
+ * gets no extra args, and the labels that describe its values are omitted: they are part of its
+ * id. */
 static void put_members(struct cop_json *j, const struct cop_trace_event *e,
 	struct cop_trace_str object, struct cop_trace_str later)
 {
@@ -245,7 +248,8 @@ static void put_members(struct cop_json *j, const struct cop_trace_event *e,
 	}
 }
 
-/* Most args contain neither hashes nor special characters. */
+/* Whether args can be copied in one go. Most can, because they contain neither hashes nor special
+ * characters. */
 static bool may_copy_args(const struct cop_trace_event *e)
 {
 	return e->kind != COP_TRACE_COUNTER && !e->args_odd && !e->end_args.len && !e->unfinished &&
@@ -272,8 +276,7 @@ static void put_args(struct cop_json *j, const struct cop_trace_event *e)
 	cop_json_end(j);
 }
 
-/* Depending on their kind, ids are local to their file, process or scope. Ids of Copper's flows are
- * global; spans in the old form are also matched by name. */
+/* The ids of Copper's flows are global; spans in the old form also match by name. */
 uint64_t cop_merge_id(const struct cop_trace_event *e, const struct process *p, bool flow,
 	struct cop_trace_str text)
 {
@@ -302,7 +305,7 @@ static void put_id(struct cop_json *j, const struct cop_trace_event *e, const st
 		put_str(j, "scope", e->scope);
 }
 
-/* Flows of version 2, and members that are copied unchanged. */
+/* Writes version 2 flows, and members that are copied unchanged. */
 static void put_more(struct cop_json *j, const struct cop_trace_event *e, const struct process *p)
 {
 	struct cop_trace_members m = {e->more.at, e->more.at + e->more.len};
@@ -325,8 +328,8 @@ static void put_more(struct cop_json *j, const struct cop_trace_event *e, const 
 		cop_json_bool(j, "flow_out", true);
 }
 
-/* The phase letter of an event: a matched span is a complete event; an aggregate has no times of
- * its spans. */
+/* Returns the phase letter of an event. A matched span is a complete event; an aggregate is an
+ * instant, because the times of its spans are unknown. */
 static char letter_of(const struct cop_trace_event *e)
 {
 	if (e->kind == COP_TRACE_AGGREGATE || e->ph == 'I' || e->ph == 'R')

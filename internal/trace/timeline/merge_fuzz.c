@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes as a trace: the result must be strictly valid JSON; the page is written, too. */
+/* Merges arbitrary bytes as a trace; the result must be strictly valid JSON. Also writes the
+ * page. */
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* json-c accepts the text in strict mode, except for its depth, and leaves nothing over. */
+/* Checks that json-c accepts the whole text in strict mode, except for its depth. */
 static void check(const struct cop_buf *text)
 {
 	struct json_tokener *t = json_tokener_new_ex(256);

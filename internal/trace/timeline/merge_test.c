@@ -11,7 +11,8 @@
 
 #include "trace/timeline/timeline_testing.h"
 
-/* The timeline of these files, without what every timeline contains; the caller frees it. */
+/* Returns the timeline of these files without the parts that every timeline has; the caller frees
+ * it. */
 static char *merged(const char *const *text, size_t n, unsigned threads)
 {
 	struct cop_merge *m = cop_merge_new(threads, "/tmp");
@@ -47,7 +48,7 @@ static char *merged(const char *const *text, size_t n, unsigned threads)
 	return out.data;
 }
 
-/* Also checks what comes before and after the events. */
+/* Also checks what precedes and follows the events. */
 static void check(const char *const *text, size_t n, const char *want)
 {
 	struct cop_buf whole = {0};

@@ -6,16 +6,16 @@
 #include "trace/timeline/timeline.h"
 
 #define BUFFER_BYTES (32 * COP_MIB)
-/* Memory shared by all runs during the merge. */
+/* Memory that all runs share during the merge. */
 #define MERGE_BYTES (256 * COP_MIB)
 #define READ_MIN (4 * COP_KIB)
 #define READ_MAX (64 * COP_KIB)
 
-/* An event in a buffer or a run: this, then the bytes of its strings. */
+/* An event in a buffer or a run: this header, then the bytes of its strings. */
 #define STRINGS 15
-#define FEW 6u /* the strings that are always stored */
+#define FEW 6u /* strings that are always stored */
 struct item {
-	uint32_t bytes; /* of the whole item; a multiple of 8 */
+	uint32_t bytes; /* size of the whole item, a multiple of 8 */
 	uint32_t len[STRINGS];
 	uint8_t kind, id_kind, values;
 	char ph, bp, s;
@@ -25,14 +25,14 @@ struct item {
 	uint64_t dur_ns, count, size, line;
 	uint64_t source;
 };
-struct run { /* a part of a file, or of a buffer */
+struct run { /* part of a file, or of a buffer */
 	int fd;
 	off_t at, end;
-	char *data; /* the bytes read, or NULL */
+	char *data; /* buffer for the bytes read, or NULL */
 	size_t pos, len, size;
-	const char *memory; /* for a buffer: the items in order are index[pos..len) */
+	const char *memory; /* for a buffer: its items in order are index[pos..len) */
 	const uint64_t *index;
-	const struct item *now; /* NULL: end of the run */
+	const struct item *now; /* NULL at the end of the run */
 };
 struct part { /* one per thread */
 	int fd;
@@ -125,7 +125,8 @@ static void sort(struct cop_order *o, struct part *p)
 		p->n = COP_MIN(p->n, o->conf.limit);
 }
 
-/* Moves the unread bytes to the front; true if that frees space. */
+/* Copies the items that are still indexed to a new buffer, dropping the rest. Returns false if that
+ * would not free half of the buffer, or if memory is short. */
 static bool squeeze(struct cop_order *o, struct part *p)
 {
 	char *data;
@@ -294,7 +295,7 @@ int cop_order_add(struct cop_order *o, unsigned worker, const struct cop_trace_e
 
 /* ---- merging ---- */
 
-/* Reads until at least `need` bytes from pos on are available, or to the end. */
+/* Reads until at least `need` bytes are available from pos on, or the run ends. */
 static int refill(struct run *r, size_t need, size_t most)
 {
 	size_t want = COP_MAX(need, most);
@@ -352,7 +353,7 @@ static bool is_less(const struct run *a, const struct run *b)
 	return compare_items(a->now, b->now) < 0;
 }
 
-/* Restores the heap of runs, earliest event at the root. */
+/* Restores the heap of runs below i; the earliest event is at the root. */
 static void sift(struct run **heap, size_t n, size_t i)
 {
 	for (;;) {
@@ -430,7 +431,7 @@ static int merge(
 	return rc;
 }
 
-/* Sorts the events remaining in the buffers in place. */
+/* Sorts the events that remain in the buffers, and adds the buffers to the runs. */
 static int add_buffers(struct cop_order *o)
 {
 	int rc = 0;

@@ -22,7 +22,7 @@ static int setup(void **state)
 	return mkdtemp(dir) ? 0 : -1;
 }
 
-/* Fails if a file remains. */
+/* Fails if a file is left behind. */
 static int teardown(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sorts events into rows: one per nesting depth of a thread, and per category of asynchronous spans
- * of a process as many as overlap. Spans of a row do not overlap, so the page finds the visible
- * ones by bisection and draws one span per pixel. */
+/* Sorts events into rows. A thread has one row for each nesting depth; a process has, for each
+ * category of asynchronous spans, as many rows as spans overlap. The spans of a row do not overlap,
+ * so the page finds the visible ones by bisection and draws one span per pixel. */
 #include <math.h>
 #include <sodium.h>
 #include <zlib.h>
@@ -76,7 +76,7 @@ void cop_timeline_free(struct cop_timeline *t)
 
 /* ---- taking ---- */
 
-/* Eight buckets per power of two. */
+/* Returns the bucket of a length; there are eight for each power of two. */
 static unsigned bucket_of(uint64_t ns)
 {
 	unsigned top = ns ? 63 - (unsigned)__builtin_clzll(ns) : 0;
@@ -127,7 +127,7 @@ static void choose(struct cop_timeline *t)
 
 /* ---- tables ---- */
 
-/* The number of a name with its category; UINT32_MAX: out of memory. */
+/* Returns the number of a name and category; UINT32_MAX if out of memory. */
 static uint32_t name_of(struct cop_timeline *t, const struct cop_trace_event *e)
 {
 	uint64_t hash = cop_hash64(e->cat.at, e->cat.len, cop_hash64(e->name.at, e->name.len, 0));
@@ -226,7 +226,7 @@ static struct row *row_at(struct track *l, size_t i)
 	return &l->row[i];
 }
 
-/* The row of a thread's span: one below the enclosing span. */
+/* Returns the row for a thread's span: the one below the enclosing span. */
 static struct row *nested_row(struct track *l, int64_t start)
 {
 	while (l->open && l->row[l->open - 1].end <= start)
@@ -236,7 +236,7 @@ static struct row *nested_row(struct track *l, int64_t start)
 	return row_at(l, l->open - 1);
 }
 
-/* The first free row. */
+/* Returns the first row that is free at `start`. */
 static struct row *free_row(struct track *l, int64_t start)
 {
 	size_t i = 0;
@@ -294,7 +294,7 @@ static int put_span(struct cop_timeline *t, const struct cop_trace_event *e,
 	s.name = name_of(t, e);
 	if (!row || s.name == UINT32_MAX || !COP_GROW(row->at, row->n, row->cap))
 		return -ENOMEM;
-	/* In the last row, spans may overlap: truncate the earlier one. */
+	/* Spans may overlap in the last row: truncate the earlier one. */
 	if (row->n && row->end > s.start)
 		row->at[row->n - 1].dur = (uint64_t)COP_MAX(s.start - row->at[row->n - 1].start, 0);
 	keep_args(t, e, &s);
@@ -361,7 +361,7 @@ static struct end *end_of(struct cop_timeline *t, uint64_t id)
 	return l ? COP_CONTAINER_OF(l, struct end, link) : NULL;
 }
 
-/* Begins an arrow, continues one, or both. */
+/* Ends an arrow, begins one, or both. */
 static int put_flow(
 	struct cop_timeline *t, uint64_t id, size_t track, int64_t at, bool in, bool out)
 {

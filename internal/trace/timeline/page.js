@@ -1,7 +1,7 @@
 "use strict";
-/* The timeline of this page. Spans are columns, in rows in which they follow each other; drawing
-   bisects a row for each pixel, so its time depends on the window and not on the spans. Whatever
-   comes from a trace goes through textContent or fillText alone. */
+/* Draws the timeline of this page. Spans are stored as columns; those of a row do not overlap and
+   are sorted. Drawing bisects a row for each pixel, so its cost depends on the size of the window,
+   not on the number of spans. Text from a trace reaches the page only by textContent or fillText. */
 (() => {
 const $ = id => document.getElementById(id);
 const ROW = 18, HEAD = 24, AXIS = 22, GAP = 6, COUNTER = 34;
@@ -108,7 +108,7 @@ function readAll(data) {
 		}
 	lanes = byNumber;
 }
-/* The text of a span's arguments: decoded once somebody asks. */
+/* Returns the text of a span's arguments, which is decoded on first use. */
 async function argsOf(i) {
 	if (!args) {
 		const data = await bytes("args"), r = reader(data);
@@ -152,7 +152,7 @@ function layout() {
 
 /* ---- looking for spans ---- */
 
-/* The first span of the row behind i that ends after t. */
+/* Returns the first span of the row, from i on, that ends after t. */
 function endsAfter(i, to, t) {
 	let step = 1, low = i;
 	while (low + step < to && start[low + step] + dur[low + step] <= t) {
@@ -175,7 +175,7 @@ function firstAt(list, t) {
 	}
 	return low;
 }
-/* The innermost span of a lane at a time, or -1. */
+/* Returns the innermost span of a lane at time t, or -1. */
 function spanAt(lane, t) {
 	for (let d = lane.spans.length; d--;) {
 		const row = lane.spans[d];
@@ -227,7 +227,7 @@ function size(canvas) {
 	c.textBaseline = "middle";
 	return [c, w, h];
 }
-/* The text, cut so that it fits; the widths of letters are alike enough to guess first. */
+/* Truncates the text to fit. Letters have similar widths, so a guess comes first. */
 function fit(c, text, width) {
 	const most = Math.floor(width / 5);
 	let s = text.length > most ? text.slice(0, Math.max(most, 0)) : text;
@@ -345,7 +345,7 @@ function drawArrow(c, i, k, w, h, strong) {
 	c.globalAlpha = 1;
 	c.lineWidth = 1;
 }
-/* All arrows that are in view, if they can be told apart; those of the selected span in any case. */
+/* Draws all arrows in view unless there are too many; always draws those of the selected span. */
 function drawArrows(c, w, h, k) {
 	const seen = [], own = [], most = w / 8;
 	for (let i = 0; i < arrows.n; i++) {
@@ -356,7 +356,7 @@ function drawArrows(c, w, h, k) {
 	if (seen.length <= most) for (const i of seen) drawArrow(c, i, k, w, h, false);
 	for (const i of own) drawArrow(c, i, k, w, h, true);
 }
-/* Matches that share a pixel with other spans are drawn over these. */
+/* Draws matches on top of other spans that share a pixel with them. */
 function drawMatches(c, w, h, k) {
 	const room = view.clientHeight;
 	let i = 0, high = matches.length, before = -1, rowBefore = -1;
@@ -461,7 +461,7 @@ function draw() {
 	}
 	drawOverview();
 }
-/* How many threads are in a span, over the whole time. */
+/* Draws how many threads are in a span, over the whole run. */
 function drawOverview() {
 	const [c, w, h] = size(overview), room = w - gutter;
 	if (binsFor !== room && room > 0) {
@@ -514,7 +514,7 @@ function show(from, to) {
 	now.to = now.from + span;
 	redraw();
 }
-/* Where keys zoom: at the selected span, if it is in view. */
+/* Keys zoom around the selected span if it is in view, else around the middle of the view. */
 function middle() {
 	const at = now.span >= 0 ? start[now.span] + dur[now.span] / 2 : -1;
 	return at >= now.from && at <= now.to ? at : (now.from + now.to) / 2;

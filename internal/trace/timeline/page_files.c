@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "trace/timeline/timeline_priv.h"
 
-/* The contents of a file and a NUL byte. The path is relative to the top of the source tree. */
+/* Defines a symbol that holds the contents of a file and a NUL byte. The assembler runs in the top
+ * directory of the source tree. */
 #define TAKE(symbol, path)                                                                         \
 	__asm__(".pushsection .rodata\n"                                                           \
 		".global " #symbol "\n"                                                            \

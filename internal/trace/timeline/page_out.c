@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes a timeline: the description of the columns (JSON), the columns (varints), and the page
- * that contains them. */
+ * that holds both. */
 #include <math.h>
 #include <sodium.h>
 #include <zlib.h>
@@ -212,7 +212,7 @@ static int put_base64(const struct cop_page_out *to, const unsigned char *data, 
 	return rc;
 }
 
-/* A script element of a type that browsers do not execute, with the deflated bytes. */
+/* Writes the deflated bytes in a script element of a type that browsers do not execute. */
 static int put_data(const struct cop_page_out *to, const char *id, const struct cop_buf *b)
 {
 	uLongf len = compressBound(b->len);
@@ -231,7 +231,8 @@ static int put_data(const struct cop_page_out *to, const char *id, const struct 
 	return rc;
 }
 
-/* Allows only this script and this style, and no loads. */
+/* Writes a content security policy that allows only this script and this style sheet, and no
+ * loads. */
 static int put_policy(const struct cop_page_out *to)
 {
 	const char *const parts[] = {cop_timeline_js, cop_timeline_css};

@@ -5,11 +5,11 @@
 
 #include "trace/timeline/timeline_priv.h"
 
-#define ROWS_MAX 200u /* of a track; deeper spans are in the last one */
+#define ROWS_MAX 200u /* maximum rows of a track; deeper spans share the last one */
 #define BUCKETS 512u
 #define ARGS_EACH 512u
 #define ARGS_ALL (48 * COP_MIB)
-#define OTHERS_MAX 200000u /* instants, counters and flows, each */
+#define OTHERS_MAX 200000u /* limit for each of instants, counters and flows */
 
 struct span {
 	int64_t start;
@@ -33,7 +33,7 @@ struct track {
 	size_t rows, row_cap;
 	struct instant *instant;
 	size_t instants, instant_cap;
-	size_t open; /* of a thread: current nesting depth */
+	size_t open; /* for a thread: current nesting depth */
 };
 struct value {
 	int64_t at;
@@ -62,7 +62,7 @@ struct name {
 	size_t name_len, cat_len;
 	char bytes[];
 };
-struct end { /* the last point of a flow */
+struct end { /* the latest point of a flow */
 	struct cop_hlink link;
 	uint64_t id;
 	size_t track;
@@ -78,7 +78,7 @@ struct cop_timeline {
 	size_t limit;
 	struct cop_order *order;
 	struct crew crew;
-	struct track *track; /* of the threads of the crew */
+	struct track *track; /* tracks of the crew's threads */
 	struct cop_htab names, counters, extras, ends;
 	struct name **name;
 	struct counter **counter;
@@ -99,10 +99,10 @@ struct cop_timeline {
 
 /* ---- page_out.c ---- */
 
-/* Writes the description of the columns. */
+/* Writes the JSON that describes the columns. */
 void cop_timeline_put_head(
 	struct cop_timeline *t, const struct cop_trace_files *files, struct cop_buf *out);
-/* Tracks in numerical order, then the extra tracks, counters and arrows. */
+/* Writes the tracks in numerical order, then the extra tracks, counters and arrows. */
 void cop_timeline_put_columns(
 	const struct cop_timeline *t, struct cop_buf *out, struct cop_buf *args);
 int cop_timeline_put_page(const struct cop_page_out *to, const struct cop_buf *head,

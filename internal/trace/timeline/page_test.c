@@ -22,7 +22,7 @@ static int add_all(void *arg, unsigned worker, const struct cop_trace_event *e, 
 	return rc;
 }
 
-/* The page of a file with this text; the caller frees it. */
+/* Returns the page for a file with this text; the caller frees it. */
 static struct cop_buf page_of(const char *text, size_t len, size_t limit)
 {
 	char path[] = "/tmp/copper-page.XXXXXX", *paths[] = {path};
@@ -54,7 +54,8 @@ static struct cop_buf page_of(const char *text, size_t len, size_t limit)
 	return out;
 }
 
-/* What an element of the page holds, inflated and with a NUL behind it; the caller frees it. */
+/* Returns the inflated content of an element of the page, followed by a NUL; the caller frees
+ * it. */
 static char *data_of(const struct cop_buf *page, const char *id, size_t *len)
 {
 	char mark[64];

@@ -5,7 +5,7 @@
 
 #include "trace/timeline/timeline.h"
 
-/* Adds events from the reader; arg: the merge. */
+/* Adds events from the reader; arg is the merge. */
 static inline int cop_merge_add_all(
 	void *arg, unsigned worker, const struct cop_trace_event *e, size_t n)
 {
@@ -16,7 +16,7 @@ static inline int cop_merge_add_all(
 	return rc;
 }
 
-/* arg: a struct cop_buf. */
+/* arg is a struct cop_buf. */
 static inline int cop_merge_put_in_buf(void *arg, const char *data, size_t len)
 {
 	cop_buf_add(arg, data, len);

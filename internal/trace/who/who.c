@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Processes and threads. A mention is a process and a thread as named in one file. Mentions are the
- * same process if they share host and pid or, without a host, file and pid. A mention without a
- * host is assigned the host that other events of the same file and pid name, because in some
- * formats not every event names its host. */
+/* A mention is a process and a thread as one file names them. Mentions are the same process if they
+ * share host and pid or, without a host, file and pid. In some formats, not every event names its
+ * host, so a mention without one gets the host that other events with the same file and pid
+ * name. */
 #include <ctype.h>
 
 #include "trace/who/who.h"
 
-#define NAME_MAX_BYTES ((size_t)512) /* longest name; the rest is cut off */
-/* System pids are kept; assigned numbers start above them. */
+#define NAME_MAX_BYTES ((size_t)512) /* longer names are truncated */
+/* The system's pids and tids are kept where possible; numbers assigned here are larger. */
 #define PID_MAX ((uint32_t)1 << 22)
 #define TID_MAX ((uint32_t)1 << 30)
 
-struct text { /* the text with the highest line wins */
+struct text { /* the text from the last line wins */
 	char *at;
 	size_t len;
 	uint64_t line;
@@ -22,7 +22,7 @@ struct mention {
 	struct cop_hlink link;
 	size_t source;
 	struct cop_trace_str host, pid, tid;
-	struct cop_trace_str of; /* the winning host */
+	struct cop_trace_str of; /* the host it belongs to, after merging */
 	bool has_events, has_rank;
 	uint64_t rank;
 	int64_t last_ns;
@@ -120,7 +120,7 @@ static int set_text(struct text *t, struct cop_trace_str s, uint64_t line)
 	return 0;
 }
 
-/* An integer from 0 to most, without sign or blanks. */
+/* Parses an integer from 0 to most, without sign or blanks. */
 static bool number(struct cop_trace_str s, uint64_t most, uint64_t *out)
 {
 	uint64_t v = 0;
@@ -134,7 +134,7 @@ static bool number(struct cop_trace_str s, uint64_t most, uint64_t *out)
 	return s.len && v <= most;
 }
 
-/* "Rank 3": DFTracer's process name under MPI. */
+/* Parses "Rank 3", DFTracer's name for a process under MPI. */
 static bool is_rank(struct cop_trace_str s, uint64_t *rank)
 {
 	return s.len > 5 && !memcmp(s.at, "Rank ", 5) &&
@@ -223,7 +223,7 @@ static void add_to(struct mention *to, struct mention *m)
 	}
 }
 
-/* Moves the contents of `from`. */
+/* Moves the contents of `from` to `to`. */
 static void join(struct seen *to, struct seen *from)
 {
 	struct cop_hlink *l, *next;
@@ -254,7 +254,7 @@ static int by_text(struct cop_trace_str a, struct cop_trace_str b)
 	return c ? c : (a.len > b.len) - (a.len < b.len);
 }
 
-/* Numbers before words; numbers by value. */
+/* Numbers sort before words, and by value. */
 static int by_number(struct cop_trace_str a, struct cop_trace_str b)
 {
 	uint64_t x = UINT64_MAX, y = UINT64_MAX;
@@ -270,7 +270,7 @@ static int compare_numbers(uint64_t a, uint64_t b)
 	return (a > b) - (a < b);
 }
 
-/* Groups mentions by file and pid, those with a host first. */
+/* Orders mentions by file and pid, those with a host first. */
 static int by_file(const void *a, const void *b)
 {
 	const struct mention *x = *(struct mention *const *)a, *y = *(struct mention *const *)b;
@@ -281,7 +281,7 @@ static int by_file(const void *a, const void *b)
 	return c ? c : by_text(x->host, y->host);
 }
 
-/* Groups the mentions of a process. */
+/* Orders mentions by process. */
 static int by_process(const struct mention *x, const struct mention *y)
 {
 	int c = by_text(x->of, y->of);
@@ -349,8 +349,8 @@ static bool any_events(struct mention **m, size_t n)
 	return false;
 }
 
-/* Handles the mentions of one thread. A thread without events is dropped, but its mentions may
- * describe the process. */
+/* Creates a thread from its n mentions. A thread without events is dropped, but its mentions may
+ * still describe the process. */
 static void one_thread(struct crew *c, struct process *p, struct mention **m, size_t n)
 {
 	const struct cop_trace_str none = {"", 0};
@@ -369,7 +369,7 @@ static void one_thread(struct crew *c, struct process *p, struct mention **m, si
 	}
 }
 
-/* Handles the mentions of one process. */
+/* Creates a process and its threads from its n mentions. */
 static void one_process(struct crew *c, struct mention **m, size_t n)
 {
 	const struct cop_trace_str none = {"", 0};
@@ -402,7 +402,7 @@ static int by_rank(const void *a, const void *b)
 	return c ? c : compare_numbers(x->source, y->source);
 }
 
-/* The system's number, if it is still free. */
+/* Returns the system's pid if it is still free, else a new number. */
 static uint32_t number_of(const struct process *p, uint64_t *used, uint32_t *next)
 {
 	uint64_t n;
@@ -487,7 +487,7 @@ const struct thread *cop_crew_find(struct seen *first, const struct cop_trace_ev
 	return first->before->thread;
 }
 
-/* Without hosts, the file tells processes apart. */
+/* Appends the host or, without one, the name of the file, which then tells processes apart. */
 static void place_of(
 	const struct cop_trace_files *files, const struct process *p, struct cop_buf *to)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* who: the processes and threads of events, and their metadata. Two mentions are one process if
- * they share host and pid or, without a host, file and pid; merge, summary and tables use the same
- * rule. Keeps no event. */
+/* who: identifies the processes and threads of events, and collects their metadata. Two mentions
+ * are the same process if they share host and pid or, without a host, file and pid; merge, summary
+ * and tables use the same rule. It does not store events. */
 #ifndef COP_TRACE_WHO_H
 #define COP_TRACE_WHO_H
 
@@ -20,17 +20,17 @@ struct process {
 struct thread {
 	struct process *process;
 	uint32_t number; /* tid in the timeline */
-	bool is_own;     /* number is the tid in the files */
+	bool is_own;     /* number equals the tid in the files */
 	struct cop_trace_str tid, name;
 	int64_t last_ns;
 };
 
-/* A process and a thread as named in one file. */
+/* The processes and threads that one thread of ours has seen in events. */
 struct seen {
 	struct cop_htab table;
-	struct mention *before; /* mention of the previous event */
+	struct mention *before; /* mention that matched the previous event */
 };
-/* Takes the process and thread of an event, and metadata about them. -ENOMEM. */
+/* Records the process and thread of an event, and any metadata it has about them. -ENOMEM. */
 int cop_seen_take(struct seen *s, const struct cop_trace_event *e);
 void cop_seen_free(struct seen *s);
 
@@ -48,7 +48,8 @@ void cop_crew_free(struct crew *c);
  * host. */
 void cop_process_label(
 	const struct cop_trace_files *files, const struct process *p, struct cop_buf *to);
-/* The thread of an event that was taken and is not metadata; never NULL. */
+/* Returns the thread of an event that cop_seen_take has recorded and that is not metadata; never
+ * NULL. */
 const struct thread *cop_crew_find(struct seen *first, const struct cop_trace_event *e);
 
 #endif

@@ -3,15 +3,15 @@
  * This file decides how long such a proof is valid. */
 #include "tree/fetch/fetch_priv.h"
 
-/* The TTL of an unchanged directory grows with the time that it has been unchanged: a new directory
- * is probably still changing, and a program that polls for a name there must see it soon.
+/* The TTL grows with the time that the directory has been unchanged: a new directory is probably
+ * still changing, and a program that polls for a name there must see it soon.
  *
  * The TTL grows only in this daemon; the kernel and the nodes above use the fixed TTL. Growth would
  * add up from node to node, and the kernel cannot be told to forget its negative dentries, because
- * there is no list of them. */
+ * nothing lists them. */
 uint32_t cop_fetch_absent_ms(const struct cop_fetch *c, const struct cop_obj *listing)
 {
-	/* A listing that arrived in this millisecond is not checked. */
+	/* At least 1 ms, so that a listing that has just arrived is not checked. */
 	uint64_t least = COP_MAX(c->conf.enoent_ttl_ms, 1), now_ms = cop_now_ms();
 	uint64_t checked_ms = atomic_load(&listing->stamp_ms);
 	uint64_t same_ms = checked_ms - COP_MIN(listing->came_ms, checked_ms);
@@ -26,9 +26,9 @@ uint32_t cop_fetch_missed_ms(struct cop_fetch *c, struct cop_obj *listing)
 	return cop_fetch_absent_ms(c, listing);
 }
 
-/* The storage reported this name absent when the directory had its current names, according to this
- * node's listing. A caller has already validated the listing, or received it together with this
- * answer. */
+/* The storage reported this name absent while the directory had the names that are in this node's
+ * listing. The caller has already validated the listing, or received it together with this answer.
+ */
 bool cop_fetch_is_absent_still(struct cop_fetch *c, const struct cop_obj *absent)
 {
 	struct cop_fetch_name at = cop_fetch_split(absent->key.path);

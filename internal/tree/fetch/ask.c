@@ -95,8 +95,8 @@ bool cop_fetch_is_striped(const struct cop_fetch *c, uint64_t size)
 }
 
 /* Names and small files use the first tree: the first node to request them fills the caches for the
- * rest. The groups of a large file are striped over all trees: every root reads its share, each
- * group in one piece, and keeps it for the job (COP_DUTY_HOME), and every node forwards a share. */
+ * rest. The groups of a large file are striped over all trees: every root reads its share, one
+ * whole group at a time, and keeps it for the job (COP_DUTY_HOME); every node forwards a share. */
 uint32_t cop_fetch_tree_of(const struct cop_fetch *c, const struct cop_ask *ask)
 {
 	if (ask->home)

@@ -6,7 +6,7 @@
 
 #include "base/log/log.h"
 
-/* Read-ahead window in chunks for a file in a single tree. */
+/* Read-ahead window, in chunks, for a file in a single tree. */
 #define WINDOW 8u
 
 struct cop_fetch *cop_fetch_new(const struct cop_fetch_conf *conf)
@@ -58,7 +58,7 @@ void cop_fetch_close(struct cop_fetch *c)
 	atomic_store(&c->closing, true);
 	if (!c->conf.rpc)
 		return;
-	/* When this runs, all callbacks that the progress thread began before the store have
+	/* By the time this runs, all callbacks that the progress thread began before the store have
 	 * returned. */
 	sem_init(&b.passed, 0, 0);
 	if (cop_endpoint_post(cop_rpc_fabric(c->conf.rpc), &b.work) == 0)
@@ -104,7 +104,7 @@ size_t cop_fetch_chunk_len(const struct cop_fetch *c, uint64_t size, uint64_t in
 {
 	uint64_t chunk = c->conf.chunk_bytes;
 
-	/* A division: index may come from outside, and a multiplication could overflow. */
+	/* Divides, because index may come from outside and a multiplication could overflow. */
 	if (index > size / chunk || (index == size / chunk && size % chunk == 0))
 		return 0;
 	return index == size / chunk ? size % chunk : chunk;
@@ -146,9 +146,9 @@ static bool is_old_entry(const struct cop_fetch *c, const struct cop_obj *obj)
 }
 
 /* Whether a cached answer must be requested again. Negative answers and statfs expire after the
- * configured TTL, except the absence of a name from a listing, which is valid as long as that
- * listing. Existing objects, and -E2BIG for a listing, are valid until invalidated; a young version
- * only until it is known to be final. */
+ * configured TTL, except a name absent from a listing, which stays absent for as long as the
+ * listing is valid. Existing objects, and -E2BIG for a listing, are valid until invalidated; a
+ * young version only until it is known to be final. */
 static bool expired(struct cop_fetch *c, const struct cop_ask *ask, const struct cop_obj *obj)
 {
 	if (!obj->error && obj->key.facet != COP_FACET_STATFS)
@@ -160,8 +160,8 @@ static bool expired(struct cop_fetch *c, const struct cop_ask *ask, const struct
 		       cop_fetch_is_absent_still(c, obj));
 }
 
-/* Whether an answer may be cached: an error that stays true for a while, not a transient failure.
- * */
+/* Whether an answer may be cached: a success, or an error that stays true for a while rather than a
+ * transient failure. */
 static bool keeps(const struct flight *f, int rc)
 {
 	if (f->ask.kind == COP_ASK_CHECK || f->ask.kind == COP_ASK_NEWER)
@@ -194,7 +194,7 @@ void cop_fetch_complete(struct flight *f, const struct cop_completion *completio
 	else if (f->was_absent)
 		cop_stats_add(c->conf.stats, COP_ENOENT_CLEARS, 1);
 	l.keep = keeps(f, l.rc);
-	/* What a home has from the root was counted there. */
+	/* The root has already counted what a home receives from it. */
 	l.is_data = cop_fetch_is_root(f) && !cop_fetch_peeks(f);
 	cop_fetch_trace_complete(f, &l);
 	cop_fetch_pass(f, FLIGHT_COMPLETE);
@@ -254,14 +254,14 @@ struct flight *cop_fetch_new_flight(
 	return f;
 }
 
-/* Whether the flight's read may contain other chunks. A full root reads no more than it must. */
+/* Whether the flight's read may include other chunks. A full root reads only what it must. */
 static bool may_group(const struct flight *f)
 {
 	return !f->spilled && cop_fetch_is_root(f) && (f->spread || !atomic_load(&f->fetch->lends));
 }
 
 /* Finds the object, joins its flight, or leads a new one. *f is the new flight, or NULL if it
- * failed or was answered at once. */
+ * failed or was answered immediately. */
 static int find_or_lead(struct cop_fetch *c, const struct cop_ask *ask, struct cop_waiter *waiter,
 	bool local, struct cop_obj **obj, struct flight **f)
 {
@@ -287,8 +287,8 @@ static int find_or_lead(struct cop_fetch *c, const struct cop_ask *ask, struct c
 	return found;
 }
 
-/* Starts the flight of a program's request and prefetches what is probably needed next, in one
- * message. The flight may have ended when this returns. */
+/* Starts the flight of a program's request and, in the same message, prefetches what is probably
+ * needed next. The flight may have ended when this returns. */
 static void reserve_for_program(struct flight *f)
 {
 	struct cop_fetch *c = f->fetch;
@@ -306,7 +306,7 @@ static void reserve_for_program(struct flight *f)
 }
 
 /* A flight in progress has a new waiter. The parent need not be notified if the flight was a guess,
- * which it already treats as needed soon. */
+ * because it already treats guesses as needed soon. */
 static void joined(struct cop_fetch *c, const struct cop_ask *ask, bool local)
 {
 	bool guessed = local && cop_guess_met(c->guess, ask, NULL);
@@ -415,7 +415,7 @@ void cop_fetch_used(struct cop_fetch *c, struct cop_obj *obj)
 	cop_guess_used(c->guess, obj, cop_cache_used(c->conf.cache, obj, COP_USE_HERE));
 }
 
-/* The first delivery of each byte to the kernel is counted by the chunk's source; repeated
+/* The first delivery of each byte to the kernel is counted under the chunk's source; repeated
  * deliveries count as memory. */
 void cop_fetch_given(struct cop_fetch *c, struct cop_obj *obj, size_t len)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fetch.h lists the states and owners of a flight; cop_fetch_pass below asserts the transitions.
+/* fetch.h lists the states and owners of a flight; cop_fetch_pass below asserts its transitions.
  *
- * group_lock is taken before the cache's lock. It makes leading a chunk and the rest of its group
- * atomic at a root: each group is read once, whatever the number of requests. */
+ * group_lock is taken before the cache's lock. It makes leading a chunk together with the rest of
+ * its group atomic at a root, so each group is read only once, no matter how many requests arrive.
+ */
 #ifndef COP_TREE_FETCH_PRIV_H
 #define COP_TREE_FETCH_PRIV_H
 
@@ -23,22 +24,22 @@ enum {
 	ASK_RAISE_PRIORITY, /* a background request now has a waiter; the answer is empty */
 	ASK_GUESS,          /* probably needed soon, if it exists */
 };
-/* Flag in the same byte: with the first bytes. */
+/* Flag in the same byte: the request includes the first bytes. */
 #define ASK_FIRST 0x80u
 /* Flag in the same byte: the request goes up the tree of the chunk's home (lend.c). */
 #define ASK_HOME 0x40u
-/* Flag in the same byte: from the chunk's home to the root, which waits for no other node: it
- * answers with the bytes, or ENODATA if it does not have them. */
+/* Flag in the same byte: the request is from the chunk's home to the root, which answers without
+ * waiting for another node: with the bytes, or with ENODATA if it does not have them. */
 #define ASK_PEEK 0x20u
 
-/* How long an answer to a child waits until this node's kernel has forgotten names. The kernel
- * takes less than a millisecond, unless a local program is looking up a name in the same directory
- * and the storage is hung. A child that is answered too early requests the directory, receives the
- * old names, and finds its file stale again. An early answer never mixes two versions, so two
- * seconds are enough, and no node is declared dead within them. */
+/* How long an answer to a child waits for this node's kernel to forget names. The kernel takes less
+ * than a millisecond, unless a local program is looking up a name in the same directory and the
+ * storage is hung. A child that is answered too early requests the directory, receives the old
+ * names, and finds its file stale again. An early answer never mixes two versions, so two seconds
+ * are enough, and too short for a node to be declared dead. */
 #define FORGET_MS 2000
 
-/* Pending answers to children, until the kernel has forgotten names. */
+/* Answers to children that wait for the kernel to forget names. */
 struct telling {
 	pthread_mutex_t lock;
 	struct cop_list waiting; /* list of struct served by at, oldest first */
@@ -48,7 +49,8 @@ struct telling {
 #define REST_MIN_MS 1000
 #define REST_MAX_MS 10000
 
-/* Ancestors that are alive but lacked memory, descriptors or buffers for an answer (rest.c). */
+/* Ancestors that are alive but recently lacked memory, descriptors or buffers for an answer
+ * (rest.c). */
 struct resting {
 	pthread_mutex_t lock;
 	_Atomic unsigned count; /* slots in use */
@@ -62,10 +64,10 @@ struct resting {
 #define DOUBTED_SLOTS 64
 #define PASSED_SLOTS 64
 
-/* Directories with attributes that the storage contradicted (page.c). */
+/* Directories whose cached attributes contradict the storage (page.c). */
 struct doubted {
 	pthread_mutex_t lock;
-	_Atomic unsigned count;      /* directories so far */
+	_Atomic unsigned count;      /* directories recorded so far */
 	uint64_t dir[DOUBTED_SLOTS]; /* hashes of path and version; the oldest is overwritten */
 };
 
@@ -80,10 +82,10 @@ struct cop_fetch {
 	uint64_t started_ns;
 	_Atomic bool heard;      /* a parent has answered */
 	_Atomic bool prefetched; /* the prefetch has ended */
-	_Atomic bool unpacked;   /* the pack is not used, or not any longer */
+	_Atomic bool unpacked;   /* the pack is not, or no longer, used */
 	_Atomic uint32_t parent; /* the last ancestor in the first tree that answered */
-	struct cop_topo homes;   /* the same nodes with a tree for each (lend.c) */
-	_Atomic bool lends;      /* the root of the first tree is full, as far as is known here */
+	struct cop_topo homes;   /* the same nodes, with one tree per node (lend.c) */
+	_Atomic bool lends;      /* this node has learned that the root of the first tree is full */
 	_Atomic bool uses_homes; /* chunks with COP_FACET_HOME may be cached here */
 	/* By rank: ranks (plus 1) skipped in the other trees. */
 	_Atomic uint32_t passed[PASSED_SLOTS];
@@ -105,13 +107,13 @@ struct flight {
 	struct cop_obj *obj;
 	struct cop_ask ask; /* path points into obj */
 	uint32_t tree;
-	bool spread;       /* in any tree: part of a large file, or lent (ask.home) */
-	bool spilled;      /* on the local disk */
-	bool heir;         /* upstream stands in for the dead root of the tree */
-	bool peeks;        /* in place of reading a lent chunk from the storage, asks or has asked
-			      whether the root has it */
+	bool spread;  /* may use any tree: part of a large file, or lent (ask.home) */
+	bool spilled; /* spilled to the local disk */
+	bool heir;    /* upstream stands in for the dead root of the tree */
+	bool peeks;   /* asks, or has asked, the root for a lent chunk before reading it from the
+			 storage */
 	uint32_t upstream; /* the ancestor that this request is sent to, or that root */
-	unsigned tries;    /* number of tries at this upstream rank */
+	unsigned tries;    /* number of attempts with this upstream rank */
 	bool local;
 	bool was_absent; /* refetch of an absent entry that expired */
 	bool follows;    /* entry: request the first bytes if the answer does not contain them */
@@ -122,13 +124,13 @@ struct flight {
 				 if this flight is alone or does not lead */
 	struct flight *group_next; /* next in the group */
 	uint64_t asked_ns;         /* time of the last request to the parent or the origin */
-	/* For the trace: time of leading, of sending (or of the read request to the origin), and of
-	 * the answer; 0: not yet, or no trace. */
+	/* For the trace: when the flight was led, when its request was sent (or its read was queued
+	 * at the origin), and when its answer arrived; 0: not yet, or no trace. */
 	uint64_t led_ns, sent_ns, answered_ns;
 	struct second *second; /* the same request to a higher node (hedge.c), or NULL */
 	bool by_second;        /* answered by the second request */
 	bool is_asked;         /* the last request was sent and is not yet answered */
-	bool sent_background;  /* and it was sent as background */
+	bool sent_background;  /* the last request was sent as background */
 };
 
 /* The first flight of the group that shares this read; may be the only one. */
@@ -137,7 +139,7 @@ static inline struct flight *cop_fetch_group(struct flight *f)
 	return f->group ? f->group : f;
 }
 
-/* Transfers the flight to another owner, as the table in fetch.h allows. */
+/* Transfers the flight to another owner, as permitted by the table in fetch.h. */
 static inline void cop_fetch_pass(struct flight *f, enum flight_state to)
 {
 #define MAY(state) (1u << FLIGHT_##state)
@@ -159,16 +161,18 @@ static inline void cop_fetch_pass(struct flight *f, enum flight_state to)
 /* Second part of an answer's head: flag bits. */
 #define ANSWER_PACKED 1u
 #define ANSWER_AT_HAND 2u /* it was cached when requested */
-/* The third part is the requested entry; body, sum and the first flag describe its bytes. */
+/* The third part is the requested entry; body, sum and the first flag then describe the file's
+ * bytes. */
 #define ANSWER_FIRST 4u
 #define ANSWER_LENDS 8u /* the root of the first tree is full */
-/* Size of the two preceding parts. The entry of a file has no target and fits after them. */
+/* Size of the first two parts. The entry of a regular file has no symlink target and fits after
+ * them. */
 #define ANSWER_HEAD 9u
 
 /* Whether this node is the root of the object's tree and reads the origin. */
 bool cop_fetch_is_root(const struct flight *f);
 /* Whether an error is a failure of this node (or, in an answer, of the sender) rather than a result
- * of the storage. */
+ * from the storage. */
 bool cop_fetch_is_own(int rc);
 
 /* The answer has arrived or failed. Counts how long a local program waited for the parent or the
@@ -177,7 +181,7 @@ void cop_fetch_waited(const struct flight *f, enum cop_counter c);
 
 /* ---- trace.c: flights as events; no-ops without a tracer ---- */
 
-/* The request to f's upstream rank is sent; called by rpc. */
+/* Called by rpc when it sends the request to the flight's upstream rank. */
 void cop_fetch_trace_sent(void *flight, uint64_t id, uint64_t at_ns);
 /* The read from the origin or the local disk begins. */
 void cop_fetch_trace_origin(struct flight *f);
@@ -188,16 +192,16 @@ struct served_trace {
 	uint64_t began_ns;
 	uint32_t tid;
 };
-/* A child's request arrives, and is answered. The trace needs both: viewers report an error for a
- * flow that ends outside a span. */
+/* A child's request arrives, and later is answered. The trace needs both, because viewers report an
+ * error for a flow that ends outside a span. */
 struct served_trace cop_fetch_trace_arrived(struct cop_fetch *c, const struct cop_rpc_req *req);
 void cop_fetch_trace_served(struct cop_fetch *c, const struct served_trace *since,
 	const struct cop_rpc_req *req, const struct cop_ask *ask, int rc, size_t len);
 
 /* ---- rest.c ---- */
 
-/* The ancestor could not answer. It is not tried again until a pause has passed, with the same
- * exponential back-off as for a dead node. */
+/* The ancestor could not answer. It is not tried again until a pause is over; the pause backs off
+ * exponentially, as for a dead node. */
 void cop_fetch_rest(struct cop_fetch *c, uint32_t rank);
 bool cop_fetch_rests(struct cop_fetch *c, uint32_t rank);
 /* The ancestor answered. */
@@ -205,13 +209,13 @@ void cop_fetch_rested(struct cop_fetch *c, uint32_t rank);
 
 /* ---- hedge.c: hedged requests ---- */
 
-/* The next candidate after this rank: an ancestor or, for a group of a large file, a sibling of the
- * parent after the parent. COP_TOPO_NONE: there is none. */
+/* The next candidate after this rank: an ancestor or, for a group of a large file, one of the
+ * parent's siblings, which come after the parent. COP_TOPO_NONE: there is none. */
 uint32_t cop_fetch_above(struct flight *f, uint32_t rank);
 /* Called by rpc: the flight's upstream rank is late. */
 bool cop_fetch_late(void *flight);
-/* The request to the upstream rank ended, with or without an answer. True: the flight now waits for
- * the second request. */
+/* The request to the upstream rank ended, with or without an answer. Returns whether the flight now
+ * waits for the second request. */
 bool cop_fetch_waits_for_second(struct flight *f, const struct cop_rpc_result *r);
 
 /* ---- first.c ---- */
@@ -226,122 +230,125 @@ static inline bool cop_fetch_is_first_chunk(const struct cop_ask *ask)
 	return ask->first && ask->kind == COP_ASK_CHUNK;
 }
 
-/* Whether the bytes are requested after the entry, if the answer does not contain them. */
+/* Whether the flight requests the bytes after the entry if the answer does not contain them. */
 bool cop_fetch_follows(const struct flight *f);
-/* Maximum length of an answer with the first bytes; 0 without memory or an ancestor: the flight
- * then requests only the entry. */
+/* Maximum length of an answer with the first bytes; 0 if memory is short or there is no ancestor:
+ * the flight then requests only the entry. */
 size_t cop_fetch_first_reservation(struct flight *f);
-/* If this is the entry of a small file that may be fetched along, sets the request for its bytes.
- * The path is the entry's. */
+/* If this is the entry of a small file whose bytes may be fetched with it, sets *ask to the request
+ * for them and returns true. The path is the entry's. */
 bool cop_fetch_first_of(
 	const struct cop_fetch *c, const struct cop_obj *entry, struct cop_ask *ask);
-/* Decodes an answer with ANSWER_FIRST. head points after the flags; *l holds the bytes and, on
- * true, the entry: the bytes are then cached or freed. False: the answer is corrupt, and nothing
- * has changed. */
+/* Decodes an answer with ANSWER_FIRST. head points after the flags; *l holds the bytes. Returns
+ * true if *l now holds the entry, and the bytes are cached or freed. False: the answer is corrupt,
+ * and nothing has changed. */
 bool cop_fetch_take_first(struct flight *f, struct cop_rd *head, struct cop_completion *l);
 /* The entry of a flight with first bytes has arrived: requests the bytes if the answer did not
- * contain them. read_soon: a program requested the entry; mentioned: as in cop_ask. Returns whether
+ * contain them. read_soon: a program requested the entry. mentioned: as in cop_ask. Returns whether
  * a flight began. */
 bool cop_fetch_follow_first(
 	struct cop_fetch *c, const struct cop_obj *entry, bool read_soon, bool mentioned);
-/* The entry now has a waiter: raises the priority of the flight for its bytes, which the answer to
- * another node depends on. */
+/* The entry now has a waiter: raises the priority of the flight for its bytes, because the answer
+ * to another node depends on them. */
 void cop_fetch_raise_first(struct cop_fetch *c, const struct cop_ask *entry);
 
 /* ---- absence.c ---- */
 
-/* Whether an absent entry remains valid while the listing of its directory does: the listing does
- * not contain the name, and the entry was fetched after the listing. */
+/* Whether an absent entry remains valid for as long as the listing of its directory: the listing
+ * does not contain the name, and the entry was fetched after the listing. */
 bool cop_fetch_is_absent_still(struct cop_fetch *c, const struct cop_obj *absent);
 
-/* Whether the check of a directory is unnecessary: another check ended between the requester's look
- * at the listing and its request. */
+/* Whether the check of a directory is unnecessary: another check completed after the requester
+ * looked at the listing and before it sent its request. */
 bool cop_fetch_was_checked(struct cop_fetch *c, const struct cop_ask *ask, bool local);
 
 /* ---- lend.c ---- */
 
-/* Sets the duty of the object of a chunk's flight. At the root, notes that the cache is full. */
+/* Sets the duty of the object of a chunk's flight. At the root, also records that the cache is
+ * full. */
 void cop_fetch_set_duty(struct flight *f);
 /* The rank of a lent chunk's home, which is also the number of its tree. */
 uint32_t cop_fetch_home_of(const struct cop_fetch *c, const struct cop_ask *ask);
-/* The trees that a request goes up in. */
+/* The trees in which a request can go up. */
 static inline const struct cop_topo *cop_fetch_topo(
 	const struct cop_fetch *c, const struct cop_ask *ask)
 {
 	return ask->home ? &c->homes : &c->conf.topo;
 }
-/* The first rank that a request up this tree is sent to; COP_TOPO_NONE at its root. */
+/* The rank that receives a request up this tree first; COP_TOPO_NONE at its root. */
 uint32_t cop_fetch_first_up(const struct cop_fetch *c, const struct cop_ask *ask, uint32_t tree);
-/* The rank after `silent`, as cop_topo_next. */
+/* The rank to try after `silent`, as in cop_topo_next. */
 uint32_t cop_fetch_next_up(const struct cop_fetch *c, const struct cop_ask *ask, uint32_t tree,
 	uint32_t silent, bool *heir);
-/* Whether requests up this tree pass this rank over. */
+/* Whether requests up this tree skip this rank. */
 bool cop_fetch_spares(const struct cop_fetch *c, const struct cop_ask *ask, uint32_t rank);
 /* Sets ask->home if this node requests the chunk from its home. local: as in cop_fetch_get_for. */
 void cop_fetch_route(struct cop_fetch *c, struct cop_ask *ask, bool local);
-/* Whether this node may have the object under another facet as well; then sets the key to it. */
+/* Whether this node may also have the object under the other facet; if so, sets *key to that facet.
+ */
 bool cop_fetch_has_two_facets(
 	const struct cop_fetch *c, const struct cop_ask *ask, struct cop_key *key);
-/* The same chunk, complete and with a reference, under the other facet; else NULL. */
+/* A reference to the same chunk under the other facet, if complete; else NULL. */
 struct cop_obj *cop_fetch_other_copy(struct cop_fetch *c, const struct cop_ask *ask);
 /* An answer says that the root is full. */
 void cop_fetch_hear_of_lending(struct cop_fetch *c);
 /* Whether this node has the chunk that its home asks for, in memory or on its disk, or is reading
- * it: the home must not wait for a flight that waits for other nodes. */
+ * it. A flight that waits for other nodes does not count, because the home must not wait for one.
+ */
 bool cop_fetch_can_show(struct cop_fetch *c, const struct cop_ask *peek);
 /* Whether the flight's request goes to the root, which may have the lent chunk. */
 static inline bool cop_fetch_peeks(const struct flight *f)
 {
 	return f->peeks && f->upstream != COP_TOPO_NONE;
 }
-/* The flight has come to read the storage. Whether it asks the root first; then sets its upstream.
- */
+/* The flight is about to read the storage. Returns whether it asks the root first; if so, sets its
+ * upstream. */
 bool cop_fetch_peeks_first(struct flight *f);
-/* The root had the chunk: the rest of the group asks it as well. */
+/* The root had the chunk: the rest of the group asks the root as well. */
 void cop_fetch_peeked(struct flight *f);
 
 /* ---- reserve.c ---- */
 
-/* Starts the flight when its bytes are reserved. */
+/* Starts the flight as soon as its bytes are reserved. */
 void cop_fetch_reserve(struct flight *f);
 /* Whether an answer of this length fits the flight's reservation, growing it if possible. */
 bool cop_fetch_reserve_up_to(struct flight *f, size_t len);
-/* The answer did not fit and has been discarded. The flight waits for enough bytes and repeats the
- * request; it fails if the budget can never hold them. */
+/* The answer did not fit and has been discarded. The flight waits until enough bytes are free and
+ * repeats the request; it fails if the answer exceeds the whole budget. */
 void cop_fetch_reserve_again(struct flight *f, size_t len);
 
 /* ---- names.c ---- */
 
-/* Updates the cached names from the answer that ends a flight. Merges a newer listing with the
+/* Updates the cached names from the answer that ends a flight; merges a newer listing into the
  * known one. */
 void cop_fetch_learn(struct flight *f, struct cop_completion *l);
 /* Whether an error on a file's bytes proves that the file changed after its entry was fetched. */
 bool cop_fetch_disproves(int rc);
-/* The cached listing of this directory in this version, with a reference; else NULL. */
+/* A reference to the cached listing of this directory in this version; else NULL. */
 struct cop_obj *cop_fetch_listing_of(struct cop_fetch *c, const char *path, uint64_t version);
-/* The cached listing of this directory if its version differs from that in the request, with a
- * reference; else NULL. */
+/* A reference to the cached listing of this directory if its version differs from the request's;
+ * else NULL. */
 struct cop_obj *cop_fetch_listing_but(struct cop_fetch *c, const struct cop_ask *newer);
 
 /* ---- page.c ---- */
 
-/* Reads a page from the origin, for the names in the cached listing. */
+/* Reads a page from the origin for names in the cached listing. */
 void cop_fetch_read_page(struct flight *f, struct cop_origin *o);
-/* The cached page for a name, according to this node's listing of the directory, with a reference;
- * else NULL. */
+/* A reference to the cached page that contains a name, according to this node's listing of the
+ * directory; else NULL. */
 struct cop_obj *cop_fetch_page_with(struct cop_fetch *c, const struct cop_fetch_name *at);
-/* From now on this node neither uses nor forwards pages of the directory in this version; entries
+/* From now on, this node neither uses nor forwards pages of this version of the directory; entries
  * are requested one by one. */
 void cop_fetch_doubt_pages(struct cop_fetch *c, const struct cop_obj *page);
 bool cop_fetch_doubts_pages(struct cop_fetch *c, const struct cop_ask *ask);
-/* Uses pages again, after the user dropped the contradicted ones. */
+/* Uses pages again, because the user has dropped the wrong ones. */
 void cop_fetch_trust_pages(struct cop_fetch *c);
 
 /* ---- packed.c: the pack of an earlier job ---- */
 
 /* Whether the pack contains this chunk. */
 bool cop_fetch_is_packed(const struct cop_fetch *c, const struct cop_ask *ask);
-/* Reads f's group; the pack contains all of its chunks. */
+/* Reads f's group, all of whose chunks are in the pack. */
 void cop_fetch_read_packed(struct flight *f, struct cop_origin *o);
 /* Reads a listing, with names from the pack. False: not in the pack. */
 bool cop_fetch_list_packed(struct flight *f, struct cop_origin *o);
@@ -356,16 +363,16 @@ void cop_fetch_send(struct flight *f);
 /* Encodes f's request to this rank; payload has room for COP_FETCH_REQUEST_MAX bytes. */
 #define COP_FETCH_REQUEST_MAX (4096 + 64)
 struct cop_rpc_call cop_fetch_call(const struct flight *f, uint32_t rank, uint8_t *payload);
-/* The upstream rank's answer, or the reason of the failure. */
+/* Handles the upstream rank's answer, or the reason for the failure. */
 void cop_fetch_take_answer(struct flight *f, const struct cop_rpc_result *r);
-/* Whether the result is an answer rather than the reason of a failure. */
+/* Whether the result is an answer rather than the reason for a failure. */
 bool cop_fetch_is_answer(const struct cop_rpc_result *r);
 /* Reads from this node's own origin. */
 void cop_fetch_read_origin(struct flight *f);
 /* Reads the chunks of f's group from the origin. */
 void cop_fetch_read_chunks(struct flight *f, struct cop_origin *o);
-/* Ends the flight and frees it. The data is malloc'ed or f->buf; an unused f->buf is released.
- * Decides how long the answer is cached. */
+/* Ends the flight, frees it, and decides how long the answer is cached. The data is malloc'ed or
+ * f->buf; an unused f->buf is released. */
 void cop_fetch_complete(struct flight *f, const struct cop_completion *completion);
 void cop_fetch_fail(struct flight *f, int rc);
 /* Leads a flight for a chunk of another flight's group, without a reservation; NULL if the chunk is
@@ -389,10 +396,10 @@ static inline void cop_fetch_unlock_groups(struct cop_fetch *c)
 }
 /* With group_lock held: adds the missing chunks around f to its read, if memory is available. */
 void cop_fetch_lead_group(struct flight *f);
-/* Raises the priority of a background flight that now has a waiter, on all nodes up to the origin;
- * without tell, only on this node. A hint that may be lost. */
+/* Raises the priority of a background flight that now has a waiter, on all nodes up to the origin
+ * or, without tell, only on this node. This is a hint and may be lost. */
 void cop_fetch_raise_priority(struct cop_fetch *c, const struct cop_ask *ask, bool tell);
-/* A new flight for this object, led by the caller; NULL without memory. */
+/* A new flight for this object, led by the caller; NULL: out of memory. */
 struct flight *cop_fetch_new_flight(
 	struct cop_fetch *c, const struct cop_ask *ask, struct cop_obj *obj, bool local);
 /* Encodes the request for the ancestor. */
@@ -404,7 +411,7 @@ uint32_t cop_fetch_tree_of(const struct cop_fetch *c, const struct cop_ask *ask)
 int cop_fetch_get_for(struct cop_fetch *c, const struct cop_ask *ask, struct cop_waiter *waiter,
 	bool local, struct cop_obj **obj);
 struct cop_key cop_fetch_key(const struct cop_ask *ask);
-/* Whether all fields that this kind uses are set and all others are 0. A version is never 0,
+/* Whether all fields that this kind uses are set and all others are 0. A version must not be 0,
  * because 0 would match any version. */
 bool cop_fetch_is_proper(const struct cop_ask *ask);
 /* Decodes and validates a child's request; path has room for 4096 bytes. */

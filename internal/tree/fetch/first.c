@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Entries with the first bytes of a file.
  *
- * In a directory with a listing without attributes, a small file costs two sequential requests: for
- * its entry, with version and size, and for its bytes. If the file will probably be read, one
- * request fetches both. It is a request for the entry, and its flight is the entry's: later
- * requests for the same entry join it.
+ * If a directory's listing has no attributes, reading a small file takes two sequential requests:
+ * one for its entry, which has the version and size, and one for its bytes. If the file will
+ * probably be read, a single request fetches both. It is a request for the entry and uses the
+ * entry's flight, so later requests for the same entry join it.
  *
- * The serving node fetches the entry and then the chunk as for two requests; at a root, one
- * operation follows the other without a round trip. The answer has the entry in its head and the
- * bytes as its body. If anything about the bytes is in doubt, the answer is the plain entry: the
- * flag is only a hint. The requester validates both parts like two answers, and caches the chunk
- * under the key from the entry before the entry becomes visible.
+ * The serving node fetches the entry and then the chunk, as it would for two requests; at a root,
+ * the second read follows the first without a round trip. The answer carries the entry in its head
+ * and the bytes in its body. If anything about the bytes is in doubt, the answer is just the entry,
+ * because the flag is only a hint. The requester validates the two parts like two separate answers,
+ * and caches the chunk under the key derived from the entry before the entry becomes visible.
  *
- * The bytes have no reader yet: an answer that contradicts the name has no effect (names.c), and
- * nothing is evicted for them. guess selects the lookups that request first bytes. */
+ * Nothing reads the bytes yet, so an answer that contradicts the name has no effect (names.c), and
+ * nothing is evicted to make room for them. guess selects the lookups that request first bytes. */
 #include "tree/fetch/fetch_priv.h"
 
 #include <sys/stat.h>
@@ -29,8 +29,8 @@ bool cop_fetch_first_of(const struct cop_fetch *c, const struct cop_obj *entry, 
 		.path = entry->key.path,
 		.version = attr.version,
 		.size = attr.size};
-	/* As for siblings: a file without blocks may be on tape, and a young version may still
-	 * change. */
+	/* The same conditions as for siblings: a file without blocks may be on tape, and a young
+	 * version may still change. */
 	return S_ISREG(attr.mode) && attr.size > 0 && attr.size <= cop_fetch_largest_small(c) &&
 	       attr.blocks > 0 && !cop_version_is_young(attr.version);
 }
@@ -81,7 +81,7 @@ static bool are_valid(
 }
 
 /* Leads a flight for the bytes, with its part of the reservation; NULL if the bytes are cached or
- * in flight, or without memory. */
+ * in flight, or if memory is short. */
 static struct flight *lead_bytes(struct flight *f, const struct cop_ask *ask, size_t len)
 {
 	struct cop_fetch *c = f->fetch;

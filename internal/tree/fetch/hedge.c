@@ -5,9 +5,9 @@
  *
  * Each of the two requests for a chunk has its own buffer, because the slower answer may be written
  * at any time. When a flight ends, or continues with the other buffer, the losing request keeps its
- * own buffer until rpc reports that the request has ended. At most two requests to a silent
- * ancestor are hedged before it is abandoned (rpc/lag.c), which limits the orphaned buffers to two
- * chunks per ancestor. */
+ * own buffer until rpc reports its end. At most two requests to a silent ancestor are hedged before
+ * the ancestor is abandoned (rpc/lag.c), so at most two chunks' buffers per ancestor are tied up.
+ */
 #include "tree/fetch/fetch_priv.h"
 
 struct second {
@@ -20,7 +20,7 @@ struct second {
 	uint64_t asked_ns;
 };
 
-/* The rank to ask after `rank`. COP_TOPO_NONE after the root: if a large file's tree has lost its
+/* The rank to try after `rank`; COP_TOPO_NONE after the root. If a large file's tree has lost its
  * root, only the root's other children can answer. */
 static uint32_t next_of(const struct flight *f, uint32_t rank)
 {
@@ -50,7 +50,7 @@ static void free_second(struct second *s)
 	free(s);
 }
 
-/* Called at the end of a request whose flight no longer needs it. */
+/* Called when a request ends that its flight no longer needs. */
 static void lost_ended(void *arg, const struct cop_rpc_result *r)
 {
 	(void)r;

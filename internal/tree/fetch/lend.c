@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files below 64 MiB have one root, which reads them for the whole job. With all of them in its
- * cache, the job could use no more than that node's memory, and would reread evicted chunks.
- * Therefore a full root keeps its contents and lends all other chunks to homes, nodes selected by
- * hash. As for large files, each home is the root of a tree of its own, reads the storage, and
- * keeps the chunk; all other nodes have copies. A root with free memory does not lend.
+/* Files below 64 MiB have one root, which reads them for the whole job. If that root had to cache
+ * them all, the job would be limited to one node's memory and would reread evicted chunks. A full
+ * root therefore keeps what it has and lends all further chunks to homes, which are nodes selected
+ * by hash. As with large files, each home is the root of its own tree, reads the storage, and keeps
+ * the chunk; all other nodes hold copies. A root with free memory does not lend.
  *
- * The root's answers tell that it lends, and the nodes pass this on with theirs. A node that knows
- * sends the requests of its own programs up the homes' trees, so that no chunk passes the root
- * because it is lent. Until then it requests them from its parent, and the root itself goes to the
- * home. The home asks the root once whether it has the chunk from before, and the root answers at
- * once. A root that restarts is empty, which the homes make good: there is nothing to tell.
+ * A flag in the root's answers announces that it lends, and each node passes the flag on in its own
+ * answers. Once a node has seen it, it sends its own programs' requests up the homes' trees, so
+ * that lent chunks do not pass through the root. Until then, it requests them from its parent, and
+ * the root forwards the requests to the home. The home asks the root once whether it already has
+ * the chunk, and the root answers immediately. A restarted root is empty and the homes fill in for
+ * it, so nothing needs to be announced.
  *
- * Lent chunks have a separate facet. A flight for one waits only for nodes further up in the tree
- * of its home, and a flight up the first tree may wait for one at the root; a request up a home's
- * tree that joined a flight up the first tree could deadlock. */
+ * Lent chunks have a separate facet. The flight of a lent chunk waits only for nodes further up its
+ * home's tree, while a flight up the first tree may wait at the root for the flight of a lent
+ * chunk. If a request up a home's tree joined a flight up the first tree, the two could deadlock.
+ */
 #include "tree/fetch/fetch_priv.h"
 
 #include "base/log/log.h"
@@ -34,15 +36,15 @@ void cop_fetch_hear_of_lending(struct cop_fetch *c)
 		atomic_store(&c->lends, true);
 }
 
-/* Whether this node is the root of the first tree and its cache too full for this many bytes. */
+/* Whether this node is the root of the first tree and its cache has no room for this many bytes. */
 static bool is_full_root(const struct cop_fetch *c, uint64_t bytes)
 {
 	return c->conf.rpc && c->conf.topo.nodes > 1 && is_first_root(c) &&
 	       cop_cache_is_full(c->conf.cache, (size_t)bytes);
 }
 
-/* Sticky: once chunks are at their homes, the root must not reread them when memory is free for a
- * moment. */
+/* Sticky: once chunks are at their homes, the root must not reread them just because memory is
+ * briefly free. */
 static void lend(struct cop_fetch *c)
 {
 	if (!atomic_exchange(&c->lends, true) && is_first_root(c))
@@ -72,7 +74,8 @@ uint32_t cop_fetch_home_of(const struct cop_fetch *c, const struct cop_ask *ask)
 	return (cop_topo_root(&c->conf.topo, 0) + 1 + (uint32_t)(hash % (nodes - 1))) % nodes;
 }
 
-/* Whether this node has the chunk, or a flight for it, as one that is not lent. */
+/* Whether this node has the chunk, or a flight for it, under the facet of chunks that are not lent.
+ */
 static bool has_unlent(struct cop_fetch *c, const struct cop_ask *ask)
 {
 	struct cop_key key = cop_fetch_key(ask);
@@ -80,10 +83,11 @@ static bool has_unlent(struct cop_fetch *c, const struct cop_ask *ask)
 	return cop_cache_has(c->conf.cache, &key) || cop_spill_has(c->conf.spill, &key);
 }
 
-/* A request of a node below that does not know yet continues up the first tree: should the storage
- * have another version of the file, each node on this path drops the names before it answers. The
- * request for which the root has no room is the first that is lent: if the root read it once it has
- * room, the home, which reads what the root is not reading yet, would read the same. */
+/* A request from a node below that does not know of the lending yet continues up the first tree, so
+ * that each node on the path drops the names before it answers if the storage has another version
+ * of the file. The first chunk for which the root has no room is also the first one lent: if the
+ * root waited for room and then read the chunk, its home, which reads whatever the root is not
+ * reading yet, would read it too. */
 void cop_fetch_route(struct cop_fetch *c, struct cop_ask *ask, bool local)
 {
 	if (ask->kind != COP_ASK_CHUNK || ask->home || ask->peek || !(local || is_first_root(c)) ||
@@ -117,16 +121,17 @@ struct cop_obj *cop_fetch_other_copy(struct cop_fetch *c, const struct cop_ask *
 
 /* ---- the trees of the homes ---- */
 
-/* The root of the first tree has sent each of its chunks once, sends them to their homes, and has
- * all names. It relays nothing for others, as if it did not answer. */
+/* The root of the first tree has sent each of its chunks once, sends them to homes as well, and
+ * serves all names. To relieve it, requests up the homes' trees skip it as if it did not answer. */
 bool cop_fetch_spares(const struct cop_fetch *c, const struct cop_ask *ask, uint32_t rank)
 {
 	return ask->home && rank == cop_topo_root(&c->conf.topo, 0);
 }
 
-/* The node that stands in for a dead home, or for the one that did: the home's children in order,
- * before this node's own ancestor among them. Nodes below the root of the first tree have none
- * there, and may ask all of them: no other node asks a node below it. */
+/* The node that stands in for a dead home or for its previous stand-in: the home's children in
+ * order, up to but not including this node's own ancestor. Nodes below the root of the first tree
+ * have no ancestor among the candidates and may ask all of them, because other nodes never send
+ * requests to a node below that root. */
 static uint32_t next_heir(
 	const struct cop_fetch *c, const struct cop_ask *ask, uint32_t tree, uint32_t silent)
 {
@@ -191,7 +196,7 @@ bool cop_fetch_can_show(struct cop_fetch *c, const struct cop_ask *peek)
 		       cop_cache_look(c->conf.cache, &key, NULL) == COP_HELD_COMPLETE);
 }
 
-/* The root keeps what it has, so a home without room need not. */
+/* The root keeps the chunk, so a home that is short of room need not. */
 void cop_fetch_peeked(struct flight *f)
 {
 	struct flight *g = f->group, *next;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keeps the names of a directory consistent when the storage has a newer version.
+/* Keeps a directory's names consistent when the storage has a newer version of it.
  *
- * A program that has read some files of a directory must not read others of another version there.
- * Therefore this node, and every node below, keeps the names that it knows, and adds only the new
- * names from a newer listing. When the bytes of a known file are no longer available, the whole
- * directory is replaced by the newer version. The kernel forgets its names first, then this node,
- * and only then is the requester answered. */
+ * A program that has read some files of a directory must not then read others from a different
+ * version of that directory. So this node and every node below keep the names that they know and
+ * add only the new names from a newer listing. When the bytes of a known file are no longer
+ * available, the whole directory is replaced by the newer version. First the kernel forgets its
+ * names, then this node does, and only then is the requester answered. */
 #include "tree/fetch/fetch_priv.h"
 
 #include "base/log/log.h"
@@ -24,12 +24,12 @@ void cop_fetch_forget_name(struct cop_fetch *c, const char *path)
 	forget(c, COP_TABLE_TREE, path, at.dir_len);
 	cop_cache_drop_facet(c->conf.cache, COP_TABLE_TREE, COP_FACET_PAGE, path, at.dir_len);
 	cop_fetch_trust_pages(c);
-	/* All is forgotten, here and on the nodes below, so the root has room again. */
+	/* Everything is forgotten, here and on the nodes below, so the root has room again. */
 	if (!*path)
 		atomic_store(&c->lends, false);
 }
 
-/* The cached object of this path, with a reference; NULL if none or an error. */
+/* A reference to the cached object of this path; NULL if there is none or it is an error. */
 static struct cop_obj *peek(
 	struct cop_fetch *c, enum cop_table table, const char *path, size_t path_len)
 {
@@ -85,8 +85,8 @@ static void left(void *arg)
 	free(l);
 }
 
-/* Requests the kernel to forget the names, after which this node drops them. Takes the reference if
- * this succeeds. */
+/* Asks the kernel to forget the names; this node drops them afterwards. Takes the reference on
+ * success. */
 static bool leave_after_kernel(struct cop_fetch *c, const char *dir, struct cop_obj *obj)
 {
 	struct leaving *l = malloc(sizeof(*l));
@@ -100,9 +100,9 @@ static bool leave_after_kernel(struct cop_fetch *c, const char *dir, struct cop_
 	return false;
 }
 
-/* Takes the reference. A listing that is already being dropped is not reported twice. Without
- * memory for the request to the kernel, the listing remains, all in one version, until the next
- * stale file is found. */
+/* Takes the reference. A listing that is already being dropped is not reported twice. If there is
+ * no memory for the request to the kernel, the listing stays, consistently in one version, until
+ * the next stale file is found. */
 static void drop_names(struct cop_fetch *c, const char *dir, struct cop_obj *obj)
 {
 	if (!atomic_exchange(&obj->disproved, true)) {
@@ -126,7 +126,7 @@ static bool matches(const struct cop_ask *ask, const struct cop_attr *attr)
 
 /* The storage contradicts the file in the request. If the requester got the file's version from
  * this node, the directory's names are dropped here and requested again on the next use. A wrong
- * request from outside does not disprove them. */
+ * request from another node proves nothing about them. */
 static void disprove(struct cop_fetch *c, const struct cop_ask *ask)
 {
 	struct cop_fetch_name at = cop_fetch_split(ask->path);
@@ -175,10 +175,10 @@ void cop_fetch_doubt(struct cop_fetch *c, const char *path, uint64_t version)
 		cop_obj_put(c->conf.cache, obj);
 }
 
-/* The bytes do not match the requested version. Those of a large file and of a lent chunk may have
- * arrived by another path than the name. The request then continues along the path of names, as a
- * request for holes, which depends only on the version. The root has the names of all nodes, and
- * answers nodes below it that wait along that path. */
+/* The bytes do not match the requested version. The bytes of a large file or a lent chunk may have
+ * taken a different path from the name's. The request then continues along the path of the names,
+ * as a request for holes, which depends only on the version. The root has the names of all nodes
+ * and answers the nodes below it that wait on that path. */
 static void bytes_gone(struct flight *f)
 {
 	struct cop_fetch *c = f->fetch;
@@ -194,7 +194,7 @@ static void bytes_gone(struct flight *f)
 
 /* ---- the directory has changed ---- */
 
-/* A check passed through this node and also confirms this node's listing. */
+/* A check that passed through this node also confirms this node's listing. */
 static void note_check(struct cop_fetch *c, const struct cop_ask *ask)
 {
 	struct cop_obj *obj = cop_fetch_listing_of(c, ask->path, ask->version);
@@ -256,8 +256,8 @@ void cop_fetch_learn(struct flight *f, struct cop_completion *l)
 	case COP_ASK_CHUNK:
 	case COP_ASK_HOLES:
 		/* A background flight has no reader: no local program has read this file, so none
-		 * may suddenly see other names. A reader will detect the change with its own
-		 * request. */
+		 * may suddenly see other names. A reader will notice the change by its own request.
+		 */
 		if (cop_fetch_disproves(l->rc) && !atomic_load(&f->obj->background))
 			bytes_gone(f);
 		break;

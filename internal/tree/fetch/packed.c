@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A root reads objects from the pack if the source still has the same version. The version of a
- * file comes from attributes that the storage returned in this job, and origin compares the version
- * of a directory; the pack never answers a question about the present state. */
+/* A root reads objects from the pack if the source still has the same version. A file's version
+ * comes from attributes that the storage returned in this job, and origin compares a directory's
+ * version; the pack is never consulted about the present state. */
 #include "tree/fetch/fetch_priv.h"
 
 #include "base/log/log.h"
@@ -20,7 +20,7 @@ bool cop_fetch_is_packed(const struct cop_fetch *c, const struct cop_ask *ask)
 	return record_of(c, ask) != NULL;
 }
 
-/* Moves a compressed body to the flight's buffer. */
+/* Moves a compressed body into the flight's buffer. */
 static int unpack(struct flight *f, struct cop_completion *l)
 {
 	int rc = cop_pack_read(l->data, 0, f->buf_len, f->buf);
@@ -32,7 +32,7 @@ static int unpack(struct flight *f, struct cop_completion *l)
 	return rc;
 }
 
-/* The body of a flight's chunk, read and validated. */
+/* Reads and validates the body of a flight's chunk. */
 static int read_body(struct flight *f, struct cop_completion *l)
 {
 	const struct cop_packfile_record *r = record_of(f->fetch, &f->ask);
@@ -81,7 +81,7 @@ static void complete(struct flight *f, struct cop_completion *l)
 	cop_fetch_complete(f, l);
 }
 
-/* Reads the bodies of all chunks of a group, or of none. */
+/* Reads the bodies of all chunks of a group, or none. */
 static int read_bodies(struct flight *f, struct cop_completion l[GROUP_MAX])
 {
 	struct flight *g = cop_fetch_group(f);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pages: attributes of the names of a large directory, about a thousand per page. The cache key of
- * a page is the directory, its version, the number of pages and the index; these determine its
- * names.
+/* Pages: the attributes of the names in a large directory, about a thousand names per page. A
+ * page's cache key is the directory, its version, the number of pages and the index, which together
+ * determine the page's names.
  *
  * If the storage contradicts the attributes in a page, the whole directory must be replaced by its
  * newer version (names.c). Other pages with the same error may be cached under other keys, here or
- * at the ancestors, so all pages of this version of the directory are abandoned. */
+ * at the ancestors, so no page of this version of the directory is used any more. */
 #include "tree/fetch/fetch_priv.h"
 
 struct cop_ask cop_fetch_page_ask(

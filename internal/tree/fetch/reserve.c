@@ -75,7 +75,7 @@ static void fetch_it(struct flight *f)
 	cop_fetch_send(f);
 }
 
-/* The buffer belongs to spill. */
+/* spill owns the buffer. */
 static void unspilled(void *arg, int rc, const struct cop_spill_part *part)
 {
 	struct flight *f = arg;
@@ -109,8 +109,8 @@ static void start(void *arg)
 	cop_spill_read(f->fetch->conf.spill, &f->obj->key, unspilled, f);
 }
 
-/* A copy for another node, which must not wait for memory here: without memory, that node tries the
- * next ancestor. True: the flight has started or ended. */
+/* A copy for another node must not wait for memory here: if memory is short, that node tries the
+ * next ancestor. Returns whether the flight has started or ended. */
 static bool started_at_once(struct flight *f, size_t bytes)
 {
 	struct cop_cache *cache = f->fetch->conf.cache;
@@ -142,7 +142,7 @@ void cop_fetch_reserve(struct flight *f)
 /* ---- answers longer than expected: listings of up to 64 MiB, extents ---- */
 
 /* Reserves more than needed, because a directory may grow in the meantime. This limits a flight to
- * about thirty repetitions. */
+ * about thirty retries. */
 static size_t with_margin(size_t len)
 {
 	return COP_MIN(len + len / 4, COP_MAX(len, (size_t)COP_RPC_BODY_MAX));
@@ -169,7 +169,8 @@ void cop_fetch_reserve_again(struct flight *f, size_t len)
 		cop_fetch_fail(f, -ENOMEM);
 		return;
 	}
-	/* A waiting flight holds no reservation: two flights that hold and wait could deadlock. */
+	/* A waiting flight holds no reservation: two flights that each hold one and wait for more
+	 * could deadlock. */
 	cop_cache_end_reservation(cache, f->obj);
 	f->reserved = COP_MIN(with_margin(len), largest);
 	cop_fetch_reserve(f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The root's end of a flight: reading the origin. */
+/* The end of a flight's path: a root reads the object from the origin. */
 #include "tree/fetch/fetch_priv.h"
 
 #include <errno.h>
@@ -8,10 +8,10 @@
 
 #include "base/log/log.h"
 
-/* Number of preceding chunks, cached or in flight, that indicate a sequential reader. */
+/* A reader counts as sequential if this many preceding chunks are cached or in flight. */
 #define BEFORE 2
 
-/* A blob longer than the reservation is freed and read again once enough bytes are reserved,
+/* A blob longer than its reservation is freed, and read again once enough bytes are reserved,
  * because the number of such blobs is unbounded. */
 void cop_fetch_blob_read(void *arg, int rc, void *data, size_t len)
 {
@@ -52,8 +52,8 @@ static void complete_chunk(struct flight *f, int rc, size_t got)
 {
 	struct cop_completion l = {.data = f->buf, .len = f->buf_len};
 
-	/* The check after the read found this version and size, so the storage contradicts itself.
-	 * */
+	/* The check after the read found the requested version and size, so the storage contradicts
+	 * itself. */
 	if (!rc && got != f->buf_len)
 		rc = -EIO;
 	if (rc) {
@@ -88,7 +88,7 @@ static struct flight *extend(struct flight *f, uint64_t index)
 	struct cop_ask ask = f->ask;
 
 	ask.index = index;
-	/* Chunks in the pack and chunks from the source are not mixed in one read. */
+	/* A read never mixes chunks from the pack with chunks from the source. */
 	if (cop_fetch_is_packed(f->fetch, &f->ask) != cop_fetch_is_packed(f->fetch, &ask))
 		return NULL;
 	if (!cop_fetch_chunk_len(f->fetch, ask.size, index) ||
@@ -108,8 +108,8 @@ uint64_t cop_fetch_group_chunks(const struct cop_fetch *c)
 	return COP_MIN(COP_MAX(COP_FETCH_GROUP_BYTES / c->conf.chunk_bytes, 1u), GROUP_MAX);
 }
 
-/* Whether the roots of this chunk's group and of the group T before it differ: the last groups of a
- * file, fewer than T, have other roots (topo.h). */
+/* Whether this chunk's group and the group T positions before it have different roots, where T is
+ * the number of trees: the last groups of a file, if fewer than T, go to other roots (topo.h). */
 static bool is_among_last(const struct flight *f)
 {
 	uint64_t trees = f->fetch->conf.topo.trees,
@@ -131,8 +131,8 @@ static uint64_t index_before(const struct flight *f, uint64_t n)
 	return at < n ? UINT64_MAX : at - n;
 }
 
-/* Whether the file seems to be read sequentially. With random reads of a file larger than the
- * cache, the surrounding chunks would be evicted before use. */
+/* Whether the file seems to be read sequentially. If a file larger than the cache is read at
+ * random, the surrounding chunks are evicted before use. */
 static bool goes_through(const struct flight *f)
 {
 	struct cop_cache *cache = f->fetch->conf.cache;
@@ -216,7 +216,7 @@ void cop_fetch_read_origin(struct flight *f)
 		o = cop_origin_soon(o);
 	else if (background && !cop_fetch_is_first_chunk(&f->ask))
 		o = cop_origin_background(o);
-	/* Instead of a dead home. */
+	/* Stands in for a dead home. */
 	if (f->spread)
 		cop_cache_set_duty(f->fetch->conf.cache, f->obj, COP_DUTY_HOME);
 	for (struct flight *g = cop_fetch_group(f); g; g = g->group_next)

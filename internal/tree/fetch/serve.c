@@ -94,7 +94,7 @@ static bool detach(struct served *s, struct served *out)
 	return waits;
 }
 
-/* The kernel has forgotten all names that it was requested to forget before. */
+/* The kernel has forgotten all names that it had been asked to forget. */
 static void forgotten(void *arg)
 {
 	struct served *s = arg, now;
@@ -150,8 +150,8 @@ static void bytes_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 	free(s);
 }
 
-/* Whether the bytes are cached or may be fetched: nothing is evicted for them, and an ancestor that
- * has just answered without them is not tried again. */
+/* Whether the bytes are cached or may be fetched: nothing is evicted to make room for them, and an
+ * ancestor that has just answered without them is not asked again. */
 static bool may_ask_bytes(const struct served *s, const struct cop_ask *bytes)
 {
 	struct cop_cache *cache = s->fetch->conf.cache;
@@ -162,7 +162,7 @@ static bool may_ask_bytes(const struct served *s, const struct cop_ask *bytes)
 }
 
 /* The entry is cached. True: the answer waits for the bytes, and the caller no longer owns s.
- * False: answer now, with the bytes if they are cached. */
+ * False: the caller answers now, with the bytes if they are cached. */
 static bool wait_for_bytes(struct served *s)
 {
 	struct cop_fetch *c = s->fetch;
@@ -189,8 +189,8 @@ static bool wait_for_bytes(struct served *s)
 	return false;
 }
 
-/* A requester with a stale file requests the directory again, so the old names must be gone here
- * before it is answered. */
+/* A requester that finds its file stale requests the directory again, so the old names must be gone
+ * here before it is answered. */
 static void served_completed(struct cop_waiter *w, struct cop_obj *obj, int rc)
 {
 	struct served *s = COP_CONTAINER_OF(w, struct served, waiter);
@@ -234,7 +234,7 @@ static void get_for_child(struct cop_fetch *c, struct cop_rpc_req *req, const st
 	}
 	cop_list_init(&s->at);
 	s->waiter.completed = served_completed;
-	/* For part of a large file and a lent chunk, the requester can try another node. */
+	/* For part of a large file or a lent chunk, the requester can try another node. */
 	s->waiter.guesses = ask->guess || ask->home ||
 			    (ask->kind == COP_ASK_CHUNK && cop_fetch_is_striped(c, ask->size));
 	s->fetch = c;

@@ -3,10 +3,10 @@
  * each phase: "queue" until the first request is sent, "wire" from a request to its answer
  * (repeated for each ancestor tried), "origin" or "disk", "landing" from the answer until the
  * object is cached. A request and its arrival at the parent carry the same number, which links the
- * traces of both nodes. */
+ * two nodes' traces. */
 #include "tree/fetch/fetch_priv.h"
 
-/* Traces count in microseconds; shorter phases are omitted. */
+/* Traces have microsecond resolution; shorter phases are omitted. */
 #define MICROSECOND_NS 1000
 
 static void span(const struct flight *f, const char *name, uint64_t begin_ns, uint64_t end_ns,
@@ -24,7 +24,7 @@ static void span(const struct flight *f, const char *name, uint64_t begin_ns, ui
 	cop_tracer_event(f->fetch->conf.tracer, &e);
 }
 
-/* Viewers merge the arguments of both ends, so the peer has a different name at each end. */
+/* Viewers merge the arguments of both ends, so each end names its peer differently. */
 static void flow(struct cop_fetch *c, enum cop_tracer_phase phase, uint64_t id, uint64_t now_ns,
 	uint32_t rank)
 {
@@ -39,7 +39,7 @@ static void flow(struct cop_fetch *c, enum cop_tracer_phase phase, uint64_t id, 
 	cop_tracer_event(c->conf.tracer, &e);
 }
 
-/* The request or the origin's job begins; the caller owns *f until then. */
+/* The request, or the origin's job, is about to begin; the caller still owns *f. */
 static void leave_queue(struct flight *f, uint64_t at_ns)
 {
 	bool first = !f->sent_ns;
@@ -55,8 +55,8 @@ void cop_fetch_trace_sent(void *flight, uint64_t id, uint64_t at_ns)
 	struct flight *f = flight;
 
 	leave_queue(f, at_ns);
-	/* Inside "wire": at its start, viewers would attach the flow to "queue", which ends at that
-	 * time. */
+	/* A little after the start of "wire": at the start itself, viewers would attach the flow to
+	 * "queue", which ends there. */
 	flow(f->fetch, COP_TRACER_LEAVES, id, f->sent_ns + MICROSECOND_NS, f->upstream);
 }
 
@@ -140,9 +140,9 @@ void cop_fetch_trace_served(struct cop_fetch *c, const struct served_trace *sinc
 	if (!c->conf.tracer)
 		return;
 	e.path_len = strlen(ask->path);
-	/* At least a microsecond: Chromium's viewer treats an empty span at the end of another as
-	 * part of it, but that span's floating-point end may precede this time, and the flow would
-	 * have no target. */
+	/* At least a microsecond long: Chromium's viewer attaches an empty span at the end of
+	 * another to that one, whose floating-point end may lie before this time, which would leave
+	 * the flow without a target. */
 	e.end_ns = COP_MAX(cop_now_ns(), e.begin_ns + MICROSECOND_NS);
 	cop_tracer_event(c->conf.tracer, &e);
 }

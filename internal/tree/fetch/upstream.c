@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One step of a flight: sends the request to the ancestor, validates the answer, and continues with
+/* One step of a flight: sends the request to an ancestor, validates the answer, and continues with
  * the next ancestor if this one is dead or could not answer. The path only leads up and ends at
- * this node's own origin, so every flight ends, however many ancestors fail. */
+ * this node's own origin, so every flight ends, no matter how many ancestors fail. */
 #include "tree/fetch/fetch_priv.h"
 
 #include <assert.h>
@@ -10,9 +10,9 @@
 
 #define TRIES_PER_UPSTREAM 3
 
-/* For names and small files, the nodes below a dead root become roots. For a large file and a lent
- * chunk, one node takes over the dead root's share, because the memory of the others is for their
- * own shares. */
+/* For names and small files, the nodes below a dead root become roots. For a large file or a lent
+ * chunk, one node takes over the dead root's share, because the other nodes need their memory for
+ * their own shares. */
 static void pass_over(struct flight *f)
 {
 	struct cop_fetch *c = f->fetch;
@@ -26,8 +26,8 @@ static void pass_over(struct flight *f)
 	f->tries = 0;
 }
 
-/* The upstream rank has no memory to forward an object that it does not keep. Its siblings are no
- * better off, so the next candidate is its own parent. */
+/* The upstream rank lacks the memory to forward an object that it does not keep. Its siblings are
+ * unlikely to be better off, so the next candidate is its own parent. */
 static void pass_over_busy(struct flight *f)
 {
 	const struct cop_topo *topo = cop_fetch_topo(f->fetch, &f->ask);
@@ -167,8 +167,8 @@ static void drop_corrupt(struct flight *f, void *data)
 		next_ancestor(f, -EBADMSG);
 }
 
-/* The log line that sites count to check that all nodes have started, with the operation names that
- * they expect (copper-formats(5)). */
+/* Sites count this log line to check that all nodes have started, so it must use the operation
+ * names that they expect (copper-formats(5)). */
 static void note_first(struct flight *f)
 {
 	static const char *const names[COP_ASK_LAST + 1] = {[COP_ASK_LISTING] = "readdir",
@@ -184,18 +184,19 @@ static void note_first(struct flight *f)
 		f->ask.path);
 }
 
-/* Copies a compressed chunk out of the flight's larger buffer, which is released. Without memory
- * the chunk remains in it. */
+/* Copies a compressed chunk out of the flight's larger buffer and releases the buffer. If memory is
+ * short, the chunk stays there. */
 static void shrink(const struct flight *f, struct cop_completion *l)
 {
 	void *data = l->packed ? malloc(l->len) : NULL;
 
-	assert(!l->packed || l->data == f->buf); /* without it, the answer would be invalid */
+	assert(!l->packed || l->data == f->buf); /* other answers have been rejected */
 	if (data)
 		l->data = memcpy(data, f->buf, l->len);
 }
 
-/* Measures the cost of a hop. Only answers from a cache show it; others include a wait. */
+/* Measures the cost of a hop. Only answers from a cache show it, because all others include a wait.
+ */
 static void count_at_hand(const struct flight *f)
 {
 	struct cop_stats *stats = f->fetch->conf.stats;
@@ -243,8 +244,8 @@ static void accept_answer(struct flight *f, const struct cop_rpc_result *r)
 	}
 }
 
-/* This node could not send the request or receive the answer. No ancestor is at fault, and trying
- * another would not help. */
+/* This node could not send the request or receive the answer. The ancestor is not at fault, and
+ * trying another would not help. */
 static void ask_nobody(struct flight *f)
 {
 	cop_stats_add(f->fetch->conf.stats, COP_FABRIC_RETRIES, 1);
@@ -278,15 +279,15 @@ static void too_long(struct flight *f, size_t len)
 		cop_fetch_reserve_again(f, len);
 }
 
-/* The ancestor received a background request and kept the name that the storage contradicts. With a
- * waiter now, the request is repeated, and the ancestor drops the name. */
+/* The ancestor treated this as a background request and kept the name that the storage contradicts.
+ * Now that there is a waiter, the request is repeated so that the ancestor drops the name. */
 static bool was_told_too_early(const struct flight *f, int rc)
 {
 	return f->sent_background && !atomic_load(&f->obj->background) && cop_fetch_disproves(rc);
 }
 
-/* An ancestor refuses a wrong guess without consulting the storage. A waiter must get the storage's
- * answer. */
+/* An ancestor may reject a guess without consulting the storage, but a waiter must receive the
+ * storage's answer. */
 static bool was_refused(struct flight *f, int rc)
 {
 	if (!f->ask.guess || !f->sent_background || rc != -ENOENT ||
@@ -363,7 +364,7 @@ struct cop_rpc_call cop_fetch_call(const struct flight *f, uint32_t rank, uint8_
 		.payload_len =
 			cop_fetch_request(&ask, when_wanted(f), payload, COP_FETCH_REQUEST_MAX),
 		.body_max = f->reserved,
-		/* An entry is part of a message; only the bytes that follow it may not be. */
+		/* The entry always arrives within the message; the bytes that follow it may not. */
 		.checks_body = f->ask.kind == COP_ASK_CHUNK || cop_fetch_wants_first(&f->ask)};
 }
 
@@ -408,7 +409,7 @@ void cop_fetch_send(struct flight *f)
 	cop_rpc_call(c->conf.rpc, &call);
 }
 
-/* ---- prefetches that a program has caught up with ---- */
+/* ---- prefetches that now have a waiter ---- */
 
 static void ignore(void *arg, const struct cop_rpc_result *r)
 {
@@ -416,7 +417,7 @@ static void ignore(void *arg, const struct cop_rpc_result *r)
 	(void)r;
 }
 
-/* The rank to send such a request to; COP_TOPO_NONE: this node reads the storage. */
+/* The rank to which this node sends such a request; COP_TOPO_NONE: this node reads the storage. */
 static uint32_t parent_for(const struct cop_fetch *c, const struct cop_ask *ask)
 {
 	uint32_t tree = cop_fetch_tree_of(c, ask);

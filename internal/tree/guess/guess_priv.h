@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* siblings.c prefetches small files next to one that a program requests; companions.c listings of
- * subdirectories; targets.c symlink targets, and the listing of a directory with its attributes;
- * sources.c the source and the compiled file of a Python module; checks.c checks directories in
+/* siblings.c prefetches small files next to the one that a program requests; companions.c listings
+ * of subdirectories; targets.c symlink targets, and the listing of a directory with its attributes;
+ * sources.c the source and the compiled file of a Python module. checks.c checks directories in
  * which a program looks up absent names; mentions.c, modules.c and libraries.c prefetch names found
- * in the bytes of files; first.c requests the first bytes with an entry. policy.c counts used
- * guesses and limits the waste. */
+ * in the bytes of files; first.c requests the first bytes with an entry. policy.c counts how many
+ * guesses were used and limits the waste. */
 #ifndef COP_TREE_GUESS_PRIV_H
 #define COP_TREE_GUESS_PRIV_H
 
@@ -20,10 +20,10 @@
 #define MENTIONS 128
 #define MENTION_NAME 64
 
-/* A directory with many files of a kind, few of which programs read (mentions.c). */
+/* A directory with many files of a kind, of which programs read only a few (mentions.c). */
 struct collection {
 	char dir[COLLECTION_DIR];  /* with trailing slash; "": free */
-	char ending[MENTION_NAME]; /* common ending of the file names, from the first dot on */
+	char ending[MENTION_NAME]; /* common ending of the file names, starting at the first dot */
 	struct cop_bundle_id id;
 };
 
@@ -34,14 +34,14 @@ enum mention_kind {
 	MENTION_ENTRY, /* a name: its attributes */
 };
 
-/* A name found in a file of a program. */
+/* A name found in a file that a program uses. */
 struct mention {
 	enum mention_kind kind;
 	char dir[COLLECTION_DIR]; /* parent directory of name; for a file, with trailing slash */
 	char name[MENTION_NAME];
 	struct cop_attr attr; /* of the referring file; a mentioned file must match it */
 	bool soon;            /* the referring file has been read: fetch before others */
-	uint64_t turn;        /* ascending by referring file; the latest is fetched first */
+	uint64_t turn;        /* grows with each referring file; the latest is fetched first */
 	uint64_t round;       /* last round in which it was considered and deferred */
 };
 
@@ -51,9 +51,10 @@ struct mention {
 
 /* Shared libraries needed by files that programs have read (libraries.c). */
 struct needed {
-	char name[NEEDED_NAMES][MENTION_NAME];     /* not found yet; "": free */
-	unsigned at;                               /* next slot to write */
-	char dir[NEEDED_DIRS][COLLECTION_DIR + 1]; /* where others were found, with leading slash */
+	char name[NEEDED_NAMES][MENTION_NAME]; /* not found yet; "": free */
+	unsigned at;                           /* next slot to write */
+	char dir[NEEDED_DIRS]
+		[COLLECTION_DIR + 1]; /* where other libraries were found, with leading slash */
 	unsigned dirs;
 	uint64_t turn;
 };
@@ -61,11 +62,12 @@ struct needed {
 /* Directories in which programs look up absent names (checks.c). */
 struct absence {
 	pthread_mutex_t lock;
-	struct cop_htab dirs;        /* struct absent_dir by path; bounded */
-	struct cop_list order;       /* the same, in order of access */
-	struct absent_dir *expected; /* the next directory of a continuing scan, or NULL */
-	unsigned window, ahead;      /* maximum and actual number of directories checked ahead */
-	uint64_t checked_ms;         /* time of that check */
+	struct cop_htab dirs;  /* struct absent_dir by path; bounded */
+	struct cop_list order; /* the same, in order of access */
+	struct absent_dir
+		*expected;      /* the directory expected next if the scan continues, or NULL */
+	unsigned window, ahead; /* maximum and actual number of directories checked ahead */
+	uint64_t checked_ms;    /* time of that check */
 };
 
 struct cop_guess {
@@ -83,8 +85,8 @@ struct cop_guess {
 	struct mention mention[MENTIONS];
 	char module_ending[MENTION_NAME]; /* of the last module read by a program */
 	struct cop_attr module_attr;
-	char extension[EXTENSIONS]
-		      [MENTION_NAME]; /* endings of extensions that programs read; "": none */
+	char extension[EXTENSIONS][MENTION_NAME]; /* file name endings of extension modules that
+						     programs read; "": none */
 	unsigned extensions;
 	struct needed needed;
 };
@@ -98,12 +100,12 @@ bool cop_guess_path(
 
 /* ---- siblings.c ---- */
 
-/* A program needs this small file, which is not cached. */
+/* A program requests this small file, which is not cached. */
 void cop_guess_siblings(struct cop_guess *g, const struct cop_ask *ask);
-/* Whether a program's request is for a file that may have siblings. */
+/* Whether a program's request is for a small file, which may have siblings. */
 bool cop_guess_is_small(const struct cop_guess *g, const struct cop_ask *ask);
 
-/* A file that programs read, or a collection, with its entry in the directory's listing. */
+/* A file that programs read (or a collection) and its entry in the directory's listing. */
 struct bundle {
 	struct cop_guess *guess;
 	struct cop_bundle_id id;
@@ -112,8 +114,7 @@ struct bundle {
 	struct cop_attr attr;
 	bool mentioned; /* prefetched as a mentioned file, not as a sibling */
 };
-/* Whether the attributes of a listed name are cached, from the listing or from a request for the
- * entry. */
+/* Whether the attributes of a listed name are cached, either in the listing or in its own entry. */
 bool cop_guess_find_attr(struct cop_guess *g, const char *path, struct cop_listing_entry *e);
 /* Returns whether a flight for this file began. */
 bool cop_guess_ask_sibling(const struct bundle *b, const struct cop_listing_entry *e);
@@ -125,7 +126,7 @@ void cop_guess_note_mentions(struct cop_guess *g, const struct cop_key *key, con
 	size_t len, bool packed, bool used);
 /* Records one mention, unless it is a duplicate or the table is full. */
 void cop_guess_note(struct cop_guess *g, const struct mention *what);
-/* Whether requests for mentioned files can be sent with this request of a program. */
+/* Whether requests for mentioned files can be sent along with this program's request. */
 bool cop_guess_has_mentions(struct cop_guess *g, const struct cop_ask *ask);
 /* Starts the flights for mentioned files. */
 void cop_guess_bring_mentioned(struct cop_guess *g);
@@ -144,12 +145,12 @@ struct module {
 	unsigned names;
 	char name[MODULE_NAMES][MODULE_NAME]; /* dotted names */
 	/* Set by cop_guess_look_up_modules: */
-	const char *ending; /* of its file's name, from the first dot on */
+	const char *ending; /* of the module's file name, starting at the first dot */
 	struct cop_attr attr;
 	char extension[EXTENSIONS][MENTION_NAME]; /* as cop_guess.extension */
 };
 
-/* With the lock held: programs read files of this collection. */
+/* Records that programs read files from this collection. Called with the lock held. */
 void cop_guess_add_collection(struct cop_guess *g, const struct bundle *b);
 /* Whether to scan a file's bytes for names of others. */
 bool cop_guess_may_mention(const struct cop_guess *g, const struct cop_key *key);
@@ -157,11 +158,11 @@ bool cop_guess_may_mention(const struct cop_guess *g, const struct cop_key *key)
 void cop_guess_look_up_modules(struct module *m);
 /* Records the package in a mentioned directory whose listing has arrived. */
 void cop_guess_listed_mentioned(struct cop_guess *g, const struct cop_obj *obj, const void *data);
-/* Whether to fetch this entry of the directory m->dir because of m. */
+/* Whether to fetch this entry of directory m->dir because of mention m. */
 bool cop_guess_may_fetch(
 	struct cop_guess *g, const struct mention *m, const struct cop_listing_entry *e);
-/* The cached listing of dir (len bytes with a trailing slash; "" is the source), with a reference,
- * or NULL. */
+/* A reference to the cached listing of dir (len bytes with a trailing slash; "" is the source), or
+ * NULL. */
 struct cop_obj *cop_guess_names_below(struct cop_guess *g, const char *dir, size_t len);
 
 /* ---- libraries.c ---- */
@@ -198,7 +199,7 @@ void cop_guess_bring_target(struct cop_guess *g, const struct cop_fetch_name *li
 
 void cop_guess_absence_init(struct absence *a);
 void cop_guess_absence_fini(struct absence *a);
-/* Requests checks of other directories in one message with the check of this one. */
+/* Requests checks of other directories in the same message as the check of this one. */
 void cop_guess_checks(struct cop_guess *g, const char *path);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a node after its answer to a stop. The answer contains the sums of all nodes below and
- * is lost if the node exits too early, so the node waits until the requester has confirmed the
- * answer. If the requester is silent, this node sends it a request, and rpc detects whether it is
- * dead or only short of processor time. If it is dead, the next live ancestor detects that as well
- * and repeats the stop; this node waits for it. */
+/* Delays the end of a node after its answer to a stop. The answer contains the sums of all nodes
+ * below and is lost if the node exits too early, so the node waits until the requester has
+ * confirmed it. If the requester is silent, this node sends it a request, and rpc detects whether
+ * it is dead or merely short of CPU time. If it is dead, the next live ancestor also notices and
+ * repeats the stop; this node waits for that. */
 #include "tree/op/op_priv.h"
 
 #include <poll.h>
@@ -12,7 +12,7 @@
 
 /* Maximum wait, even with live requesters. */
 #define CONFIRM_MS 120000
-/* Silence after which the requester is probed. */
+/* A requester is probed after it has been silent for this long. */
 #define DOUBT_MS 1000
 #define LOOK_MS_FIRST 1
 #define LOOK_MS_MOST 50
@@ -36,8 +36,8 @@ static struct asker *asker_of(struct cop_op *t, uint32_t rank)
 	return &t->asker[t->askers++];
 }
 
-/* Whether the requester may still fetch the answer. A command is not a node and cannot be probed:
- * its address is unknown, and it does not wait for long. */
+/* Whether the requester may still fetch the answer. A command is not a node and cannot be probed,
+ * because its address is unknown; it does not wait for long. */
 static bool is_there(struct cop_op *t, uint32_t rank, uint64_t now_ms)
 {
 	struct asker *a = rank < t->conf.topo.nodes ? asker_of(t, rank) : NULL;

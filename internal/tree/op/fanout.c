@@ -5,7 +5,7 @@
 
 #include "base/log/log.h"
 
-/* Number of tries for an unreadable answer. */
+/* Number of attempts if an answer is unreadable. */
 #define TRIES 3
 
 struct fanout {
@@ -77,7 +77,7 @@ static void lose_child(
 		cop_op_sum_add_silent(&gone, rank);
 	l.below = gone.missing - 1;
 	cop_op_lost_text(f->what.op, &l, &gone.text);
-	/* A release is polled and would be logged repeatedly. */
+	/* A release is polled, so this would be logged repeatedly. */
 	if (f->what.op != COP_OP_RELEASED)
 		cop_log_warn(
 			"no answer op=%u rank=%" PRIu32 " reason=\"%s\"", f->what.op, rank, reason);
@@ -96,8 +96,8 @@ static void ask_children(struct fanout *f, uint32_t rank)
 		ask_subtree(f, child[i]);
 }
 
-/* Whether the node has forwarded nothing to the nodes below: it is dead or ending, rejects our
- * proof of the secret, or has no memory for a request. */
+/* Whether the node did not forward the request to the nodes below: it is dead or ending, rejects
+ * our proof of the secret, or has no memory for a request. */
 static bool is_passed_over(struct fanout *f, uint32_t rank, const struct cop_rpc_result *r)
 {
 	if (r->answered && r->status == -ESHUTDOWN)
@@ -174,8 +174,8 @@ static void ask_node(struct fanout *f, uint32_t rank, unsigned tries)
 	cop_rpc_call(rpc, &call);
 }
 
-/* Adds this node's own part: it was reached on the way down from a dead ancestor, or is the root.
- * */
+/* Adds this node's own part: the request reached it on the way down from a dead ancestor, or it is
+ * the root. */
 static void self_done(void *arg, struct cop_op_sum *own)
 {
 	struct fanout *f = arg;
@@ -211,7 +211,8 @@ static struct fanout *begin_fanout(
 	f->what.argument = memcpy(f->argument, what->argument, len);
 	f->done = done;
 	f->arg = arg;
-	/* The starter holds one, which keeps the operation open until all requests are sent. */
+	/* The starting function holds one reference, which keeps the operation open until all
+	 * requests are sent. */
 	atomic_init(&f->pending, 1);
 	pthread_mutex_init(&f->lock, NULL);
 	cop_gate_more(t->conf.gate);
@@ -230,7 +231,7 @@ void cop_op_fan_out(struct cop_op *t, const struct cop_op_request *what, uint32_
 	finish_one(f);
 }
 
-/* This node is above all requested nodes, so self is never called. */
+/* All requests go to nodes below this one, so self is never called. */
 void cop_op_fan_out_below(
 	struct cop_op *t, const struct cop_op_request *what, cop_op_done *done, void *arg)
 {

@@ -43,7 +43,7 @@ static int hex(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* In place; accepts only the output of write_text. */
+/* Unescapes in place; accepts only the output of write_text. */
 static int read_text(char *text)
 {
 	char *to = text;

@@ -53,7 +53,7 @@ static void count_below(struct request *q)
 
 /* ---- invalidate: this node first, so a repeated request finds no stale data above ---- */
 
-/* This node failed; the nodes below have answered. */
+/* Only this node failed; the nodes below have answered. */
 static void lose_own(struct request *q)
 {
 	const struct cop_op *t = q->treeop;

@@ -3,22 +3,23 @@
  * its node when its programs have ended. The node must continue to run, because other nodes read
  * through it. When a node and all nodes below it are released, it notifies its parent, so the last
  * release reaches the root. The root then queries all nodes, because the notifications may be wrong
- * if a slow node was declared dead. If all are released or dead, it stops the tree. However long
- * the tree waits for its last program, each node sends and answers two requests for this.
+ * if a slow node was declared dead. If all are released or dead, it stops the tree. No matter how
+ * long the tree waits for its last program, each node sends and answers only two requests for this.
  *
- * A dead node cannot notify. Therefore all nodes check again with increasing intervals: the root
- * queries all nodes; the others probe their ancestors. If no ancestor is alive, the root is dead,
- * and its children replace it. They may do so concurrently, because a repeated stop has no effect.
+ * A dead node cannot notify its parent, so all nodes keep checking at increasing intervals: the
+ * root queries all nodes; the others probe their ancestors. If no ancestor is alive, the root is
+ * dead and its children replace it. They may do so concurrently, because a repeated stop has no
+ * effect.
  *
  * A program that starts late holds the node again. A node that has just reported its release
  * rejects this while the tree may be stopping because of the report. */
 #include "tree/op/op_priv.h"
 
-/* Interval after the release until a node checks again: the first and the maximum. */
+/* Interval between checks after the release: initial and maximum. */
 #define LOOK_MS_FIRST 1000
 #define LOOK_MS_MOST 20000
-/* How long a node must not be held after its report: longer than COP_OP_RELEASED_MS, because the
- * stop has to arrive. */
+/* How long after its report a node must not be held: longer than COP_OP_RELEASED_MS, because the
+ * stop still has to arrive. */
 #define PROMISE_MS (COP_OP_RELEASED_MS + 1000)
 
 /* ---- requests from above ---- */
@@ -29,7 +30,7 @@ static void add_own(struct request *q)
 	struct cop_op *t = q->treeop;
 
 	pthread_mutex_lock(&t->lock);
-	own.released = t->released; /* in braces, gcc 10 warns about it */
+	own.released = t->released; /* gcc 10 warns about this in an initializer */
 	if (t->released)
 		t->promised_until_ms = cop_now_ms() + PROMISE_MS;
 	pthread_mutex_unlock(&t->lock);
@@ -55,7 +56,7 @@ void cop_op_released(struct request *q)
 
 bool cop_op_all_released(const struct cop_op_sum *sum)
 {
-	/* If a node failed, its state and that of the nodes below are unknown for now. */
+	/* If a node failed, its own state and that of the nodes below are unknown for now. */
 	return sum->nodes && sum->released == sum->nodes && !sum->failed;
 }
 
@@ -218,8 +219,8 @@ static void note_if_needed(void *treeop, struct cop_op_sum *sum)
 {
 	struct cop_op *t = treeop;
 
-	/* No ancestor is alive, so this node has queried all nodes. The keeper that ends the tree
-	 * must be notified. */
+	/* No ancestor is alive, so this node has queried all nodes; it checks early whether the tree
+	 * can end. */
 	pthread_mutex_lock(&t->lock);
 	t->look_now = t->look_now || sum->nodes;
 	pthread_mutex_unlock(&t->lock);
@@ -237,8 +238,8 @@ static uint64_t bit_of(const struct cop_op *t, uint32_t rank)
 	return 0;
 }
 
-/* Whether that was the last child, which may have reported before. Called with the lock held. A
- * deeper rank reports to this node if the nodes in between are dead. */
+/* Whether this was the last child to report; it may have reported before. A deeper rank reports to
+ * this node if the nodes in between are dead. Called with the lock held. */
 static bool is_last(struct cop_op *t, uint32_t rank, bool again)
 {
 	uint64_t bit = bit_of(t, rank);

@@ -11,7 +11,7 @@ static void part_done(struct request *q)
 	cop_op_request_finish(q);
 }
 
-/* A request may be repeated, and a second reset would overwrite the reports with the few counts
+/* A request may be repeated, and a second reset would overwrite the reports with only the counts
  * since the first. */
 static int reset_once(struct cop_op *t, const char *name, struct cop_err *err)
 {

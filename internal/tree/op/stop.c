@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stops a subtree: first the nodes below, then this one. Its main thread unmounts, adds this node's
  * own counts to the sums from below, and answers. The sums of the whole job thus reach the root,
- * which writes them; if the root is dead, the node that received the command does. For any number
- * of requests, a node forwards the stop once and returns the same answer, so nothing is counted
- * twice. It answers even after it has unmounted, because its parent may have died with the first
- * answer. */
+ * which writes them; if the root is dead, the node that received the command does. No matter how
+ * many requests arrive, a node forwards the stop once and gives all of them the same answer, so
+ * nothing is counted twice. It answers even after it has unmounted, because its parent may have
+ * died after receiving the first answer. */
 #include "tree/op/op_priv.h"
 
 static void end_this_node(struct cop_op *t)
@@ -82,7 +82,7 @@ void cop_op_stop(struct request *q)
 
 /* ---- this node has unmounted ---- */
 
-/* counted: the missing files of this node are already counted. */
+/* counted: this node has already been counted as missing its files. */
 static void complete_sum(struct cop_op *t, struct cop_op_sum *all, bool counted)
 {
 	struct cop_err err = {0};

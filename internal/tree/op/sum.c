@@ -69,7 +69,7 @@ static void add_missing(struct cop_op_sum *into, const struct cop_op_sum *from)
 	into->unwritten += from->unwritten;
 }
 
-/* A signal is worse than an exit status, and a higher number worse than a lower one. */
+/* A signal ranks above any exit status, and a higher number above a lower one. */
 static uint32_t severity(uint32_t status)
 {
 	return WIFSIGNALED(status) ? 256 + (uint32_t)WTERMSIG(status)
@@ -124,7 +124,7 @@ static void add_prof(struct cop_op_sum *into, const struct cop_op_sum *from)
 		return;
 	if (!into->prof)
 		into->prof = cop_prof_sum_new();
-	/* The number of nodes in each sum shows how many are missing. */
+	/* If this is dropped, the number of nodes in each sum still shows how many are missing. */
 	if (!into->prof || cop_prof_merge(into->prof, from->prof))
 		cop_log_error(
 			"no memory for the sums of nodes=%" PRIu64, cop_prof_sum_nodes(from->prof));
@@ -296,7 +296,7 @@ static void put_silent(const struct cop_op_sum *g, struct cop_buf *out)
 	}
 }
 
-/* The text comes from another process: terminates it and removes line breaks. */
+/* The text comes from another process, so this terminates it and removes line breaks. */
 static void get_sentence(struct cop_rd *r, char out[COP_OP_SENTENCE])
 {
 	if ((size_t)(r->end - r->p) < COP_OP_SENTENCE) {

@@ -26,7 +26,7 @@ static const struct cop_range *range_of(
 	return (const struct cop_range *)(const void *)p->ranges.data + i->range + index;
 }
 
-/* A file that was read to its end and has grown is fetched up to its new end. */
+/* If a file was read to its end and has grown since, it is fetched up to its new end. */
 static uint64_t end_of(const struct item *i, const struct cop_range *r)
 {
 	return r->end >= i->size ? i->size_now : COP_MIN(r->end, i->size_now);
@@ -50,7 +50,7 @@ static bool named_chunk(struct cop_prefetch *p, const struct item *i, uint64_t *
 	return false;
 }
 
-/* End of the contiguous chunks in the manifest, starting at the cursor. */
+/* End of the run of contiguous chunks in the manifest that starts at the cursor. */
 static uint64_t run_end(const struct cop_prefetch *p, const struct item *i)
 {
 	uint64_t chunk = cop_fetch_chunk_bytes(p->conf.fetch), run = 0;

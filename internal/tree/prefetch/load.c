@@ -41,7 +41,7 @@ bool cop_prefetch_parse_piece(struct cop_prefetch *p, const char *data, size_t l
 	r->len = len;
 	r->at = 0;
 	while (cop_manifest_next(r, &m)) {
-		/* A manifest without parts has a single one without a first file. */
+		/* A manifest that lists no parts has a single one, with no first file. */
 		if (r->parts)
 			p->part[m.part] = cop_hash64(r->part_path, strlen(r->part_path), 0) | 1;
 		add_item(p, &m);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Locates the file of --prefetch and the file for the next job's manifest.
+/* Locates the file that --prefetch reads and the file for the next job's manifest.
  *
  * auto: the file next to the source, DIR/.NAME.copper-manifest for the source DIR/NAME, or, if this
  * user may not write there, $XDG_CACHE_HOME/copper/NAME-HASH.copper-manifest; if both exist, the
  * newer one. Without --prefetch, the same, but nothing is written next to the source. A file is
- * read only if it is owned by this user, root or the source's owner and nobody else can write it.
- * */
+ * read only if its owner is this user, root or the source's owner, and no other user can write it.
+ */
 #include "tree/prefetch/prefetch_priv.h"
 
 #include <dirent.h>
@@ -62,7 +62,7 @@ bool cop_prefetch_is_system(const char *source)
 	return false;
 }
 
-/* ---- the places of auto ---- */
+/* ---- where auto looks ---- */
 
 /* The name of the source in its directory; empty for the root directory. */
 static const char *source_name(const char *source)
@@ -197,7 +197,7 @@ static void check_text(struct cop_prefetch_manifest *m, const char *path)
 	}
 }
 
-/* Once per user: when the directory is created. */
+/* Notes this once per user: when the directory is created. */
 static void note_first(struct cop_prefetch_manifest *m)
 {
 	char dir[PATH_MAX];
@@ -383,8 +383,8 @@ uint64_t cop_prefetch_manifest_hash(const struct cop_prefetch_manifest *m)
 	return cop_hash64(m->text.data + m->body, m->text.len - m->body, 0);
 }
 
-/* Pieces end at line ends, so the offset of a piece cannot be computed from its index; there are
- * few pieces. */
+/* Pieces end at line breaks, so a piece's offset cannot be computed from its index; there are only
+ * a few pieces. */
 int cop_prefetch_manifest_piece(
 	const struct cop_prefetch_manifest *m, uint64_t index, void **data, size_t *len)
 {
@@ -416,7 +416,8 @@ static bool ends_with(const char *name, const char *suffix)
 	return len > end && !strcmp(name + len - end, suffix);
 }
 
-/* Days to keep a file in the cache directory that no job renews; 0: not created by Copper. */
+/* For how many days to keep a file in the cache directory that no job renews; 0: Copper did not
+ * create it. */
 static int days_of(const char *name)
 {
 	if (ends_with(name, SUFFIX) || ends_with(name, PACK_SUFFIX))
@@ -461,7 +462,7 @@ static int write_in_cache(const char *source, const struct cop_buf *text, char p
 }
 
 /* Writes the manifest next to the source if requested, or to the user's cache directory. A manifest
- * at the other location is then the older one. */
+ * at the other location then counts as the older one. */
 static int write_auto(
 	struct cop_prefetch_manifest *m, const struct cop_buf *text, char path[PATH_MAX])
 {
@@ -484,7 +485,7 @@ int cop_prefetch_make_next(
 	return rc ? rc : text->failed ? -ENOMEM : 0;
 }
 
-/* A job that needed nothing does not predict the next one. */
+/* A job that needed nothing says nothing about the next one. */
 void cop_prefetch_manifest_save(struct cop_prefetch_manifest *m, uint64_t begun)
 {
 	struct cop_manifest_set *record = cop_prefetch_manifest_record(m);

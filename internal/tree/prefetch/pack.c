@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stores the objects of the next manifest as a pack: listings, with attributes for the names in the
- * manifest and their parent directories; chunks in the manifest; and then the cached rest of those
- * files. Objects that this job has not needed, because their program has not begun, are copied from
- * the last pack. */
+ * manifest and their parent directories; chunks in the manifest; and then whatever else of those
+ * files is cached. Objects that this job did not need, because their program has not begun, are
+ * copied from the last pack. */
 #include "tree/prefetch/prefetch_priv.h"
 
 #include <fcntl.h>
@@ -10,13 +10,13 @@
 
 #include "base/log/log.h"
 
-/* The pack is written after programs have needed nothing new for this long. */
+/* The pack is written once programs have needed nothing new for this long. */
 #define QUIET_MS 2000
 #define QUIET_MOST_MS 32000
 #define FINISH_MS 500
 /* Time for the thread to notice the end of the job. It may hang in the pack's file system. */
 #define JOIN_MS 3000
-/* The last pack is good enough if it lacks at most one part in this many. */
+/* The last pack is good enough if at most one in this many records is missing. */
 #define LACKS_PART 50
 
 struct cop_prefetch_pack {
@@ -34,7 +34,7 @@ struct cop_prefetch_pack {
 	bool failed;                          /* writing failed and is not retried */
 };
 
-/* One pass over everything that a pack may contain. Without a writer, it only counts. */
+/* One pass over everything that a pack may contain. Without a writer, the pass only counts. */
 struct look {
 	struct cop_prefetch_pack *p;
 	struct cop_packfile *last;
@@ -105,8 +105,8 @@ static struct cop_obj *cached(struct look *k, enum cop_ask_kind kind, const char
 	return NULL;
 }
 
-/* Attributes of a name from the cache; in a pack, attributes in a listing only mark the name as
- * needed. */
+/* Looks up a name's attributes in the cache; in a pack, attributes in a listing only mark the name
+ * as needed. */
 static bool find_attr(struct look *k, const char *path, struct cop_attr *attr)
 {
 	struct cop_fetch_name at = cop_fetch_split(path);
@@ -162,7 +162,7 @@ static int trim_listing(struct look *k, const char *dir, const void *from, void 
 	return cop_listing_build(&b, &attr, cop_listing_flags(from), blob, len);
 }
 
-/* Number of names with attributes in the first listing but not in the second. */
+/* Number of names that have attributes in the first listing but not in the second. */
 static size_t count_bare(const void *has, const void *lacks)
 {
 	struct cop_listing_entry e, f;
@@ -419,7 +419,7 @@ static int write_to(struct cop_prefetch_pack *p, const char *path)
 	return rc;
 }
 
-/* Replaces the last pack. The one found at the start remains open for its readers. */
+/* Replaces the last pack. The one found at the start stays open for its readers. */
 static void use_latest(struct cop_prefetch_pack *p, const char *path)
 {
 	struct cop_packfile *latest = NULL;

@@ -3,15 +3,15 @@
  * first file of the part.
  *
  * Parts are learned from jobs, without any declaration. A part has begun when a program opens its
- * first file. Objects that a job needed outside of begun parts become a new part or, if they are
+ * first file. Objects that a job needed outside of begun parts become a new part or, if there are
  * few, join the last part that began. Objects of a begun part that a job did not need belong to
- * another program with the same beginning, as with two scripts of one interpreter: if they are
- * many, they become a new part. Parts are refined in this way until each of them is needed as a
- * whole. */
+ * another program that starts the same way, such as another script for the same interpreter: if
+ * there are many, they become a new part. Parts are refined in this way until each one is needed as
+ * a whole. */
 #include "tree/prefetch/prefetch_priv.h"
 
-/* A new part requires at least this many items, and this share of the bytes or of the items: an
- * item costs the storage operations, however small it is. */
+/* A new part requires at least this many items, and this share of the bytes or of the items,
+ * because even a small item costs storage operations. */
 #define PART_ITEMS 8
 #define PART_SHARE 10
 #define PART_ITEMS_SHARE 20
@@ -25,7 +25,7 @@ static uint64_t hash_of(const char *path)
 	return cop_hash64(path, strlen(path), 0) | 1;
 }
 
-/* Whether it is the first file of a part that has not begun. */
+/* Whether this is the first file of a part that has not begun. */
 static bool is_first(struct cop_prefetch *p, uint64_t hash)
 {
 	uint64_t begun = atomic_load(&p->begun);
@@ -151,7 +151,7 @@ static uint64_t set_bytes(struct cop_manifest_set *s)
 	return bytes;
 }
 
-/* Compared with parts of this many items and bytes. */
+/* Whether the set is large compared with this many items and bytes. */
 static bool is_much(struct cop_manifest_set *s, size_t items, uint64_t bytes)
 {
 	size_t count = cop_manifest_set_count(s);
@@ -260,7 +260,7 @@ static int add_item(void *set, struct cop_manifest_item *item)
 	return cop_manifest_set_add(set, item, 0);
 }
 
-/* The first file of a part: preferably one that is in no other part, so that no other program
+/* The first file of a part; preferably one that is in no other part, so that no other program
  * begins this part. */
 struct first {
 	struct cop_manifest_set *others;
@@ -283,7 +283,7 @@ static int find_first(void *arg, struct cop_manifest_item *item)
 	return own || !f->path;
 }
 
-/* A single part has no line of its own: a manifest without such lines is one part. */
+/* A single part gets no line of its own: a manifest without such lines is one part. */
 static void write_part(
 	struct next *n, struct cop_manifest_set *set, unsigned idle, const char *path, bool alone)
 {
@@ -352,7 +352,8 @@ static unsigned count_parts(const struct next *n)
 	return parts;
 }
 
-/* A manifest with one part does not store its first file: it is the file of its first file line. */
+/* A manifest with one part does not store the part's first file, which is the one on the first file
+ * line. */
 static void write_old(struct next *n, const struct part *p, bool begun, bool alone)
 {
 	struct first f = {.path = NULL};
@@ -383,8 +384,8 @@ static void write_next(struct next *n)
 }
 
 /* A single part is fetched at once. It counts as begun if the job needed its first file. If the
- * kernel had this file, so that the recording lacks it, it counts as begun unless the job needed
- * much outside of the part. */
+ * recording lacks this file because the kernel already had it, the part counts as begun unless the
+ * job needed much outside of it. */
 static void guess_begun(struct next *n, const char *body, size_t len)
 {
 	struct cop_manifest_reader *r = calloc(1, sizeof(*r));

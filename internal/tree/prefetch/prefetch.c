@@ -34,7 +34,7 @@ static void give_up(struct cop_prefetch *p, const char *why)
 		p->why = why;
 }
 
-/* True: s has its answer; false: the answer will follow, or never (p->over). */
+/* True: s has its answer. False: the answer comes later, or never (p->over). */
 static bool ask_fetch(
 	struct cop_prefetch *p, struct slot *s, const struct cop_ask *ask, size_t bytes)
 {
@@ -50,13 +50,13 @@ static bool ask_fetch(
 	}
 	if (!p->over && !cop_cache_has_headroom(p->conf.cache, bytes))
 		give_up(p, "the cache is nearly full; the rest is fetched when it is asked for");
-	/* A slot with an answer may need another request after p->over was set by another slot; s
-	 * is then not in flight. */
+	/* A slot with an answer may need another request after another slot has set p->over; s is
+	 * then not in flight. */
 	if (p->over)
 		return false;
 	s->waiter.completed = fetch_completed;
 	rc = cop_fetch_get(p->conf.fetch, ask, &s->waiter, &obj);
-	/* The request may already be complete; from here on s belongs to the waiter. */
+	/* The request may already be complete: from here on, the waiter owns s. */
 	p->flying += rc == 0;
 	if (rc == 0)
 		return false;
@@ -72,8 +72,8 @@ static void let_go(struct cop_prefetch *p, struct slot *s)
 	s->obj = NULL;
 }
 
-/* Large listings have no attributes, so a program that reads such a directory would request more. A
- * name may be absent. */
+/* Large listings have no attributes, so a program that reads such a directory would still send more
+ * requests. A name may be absent. */
 static void report(struct cop_prefetch *p, const struct slot *s)
 {
 	if (!p->conf.have || !s->obj || (s->rc && s->stage != STAGE_NAMES))
@@ -142,7 +142,8 @@ static void with_entry(struct cop_prefetch *p, struct slot *s)
 	name_known(p, s, &attr);
 }
 
-/* Like a lookup in fs: the listing answers or, if it proves nothing, the single entry. */
+/* As in a lookup by the mount, the listing answers or, if it is inconclusive, the single entry
+ * does. */
 static void with_listing(struct cop_prefetch *p, struct slot *s)
 {
 	const char *path = cop_prefetch_path(p, s->item), *slash = strrchr(path, '/');
@@ -154,9 +155,9 @@ static void with_listing(struct cop_prefetch *p, struct slot *s)
 		done_with(p, s);
 	} else if (s->rc || !cop_listing_find(s->obj->data, name, strlen(name), &e)) {
 		if (!s->rc && cop_listing_flags(s->obj->data) == COP_LISTING_COMPLETE) {
-			/* The name may be absent, as for the job that was recorded. If the
-			 * directory may have unlisted names, the entry is requested again; no
-			 * program waits for this. */
+			/* The name may be absent, as it was for the recorded job. If the directory
+			 * may have unlisted names, the entry is requested again; no program waits
+			 * for it. */
 			if (s->item->kind == COP_MANIFEST_FILE)
 				count_changed(p);
 			done_with(p, s);
@@ -188,8 +189,7 @@ static struct item *todo_item(const struct cop_prefetch *p, size_t index)
 	return cop_prefetch_item(p, p->todo[index]);
 }
 
-/* ---- the stages: each function starts one request, and returns whether there was one to start
- * ---- */
+/* ---- the stages: each function starts at most one request and returns whether it did ---- */
 
 static bool begin_listing(struct cop_prefetch *p, struct slot *s)
 {
@@ -247,8 +247,8 @@ static bool begin_name(struct cop_prefetch *p, struct slot *s)
 	return true;
 }
 
-/* All objects in the manifest have been requested, and nothing in flight can add names: the rest of
- * the files follows. */
+/* All objects in the manifest have been requested, and nothing in flight can add names: continues
+ * with the rest of the files. */
 static bool begin_rest(struct cop_prefetch *p)
 {
 	if (p->rest || !p->chunks || p->flying || p->next_name < p->n_todo)
@@ -317,8 +317,8 @@ static void fill_windows(struct cop_prefetch *p)
 
 /* ---- the thread ---- */
 
-/* Waits for completed slots and takes all of them, for a part to begin, or for the tree to form;
- * false if the node is stopping. */
+/* Waits until slots complete (and takes all of them), a part begins, or the tree has formed; false
+ * if the node is stopping. */
 static bool wait_completed(struct cop_prefetch *p, struct cop_list *slots)
 {
 	bool stopping;
@@ -336,7 +336,7 @@ static bool wait_completed(struct cop_prefetch *p, struct cop_list *slots)
 	return !stopping;
 }
 
-/* Requests the pieces one after another up to the last one. 0 or -errno. */
+/* Requests all pieces, one after another. 0 or -errno. */
 static int load_manifest(struct cop_prefetch *p)
 {
 	struct slot *s = COP_CONTAINER_OF(p->free[STAGE_CHUNKS].next, struct slot, link);
@@ -425,7 +425,7 @@ static void set_why(struct cop_prefetch *p, const char *why)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* All objects of begun parts were requested, or p->over is set. */
+/* All objects of the begun parts have been requested, or p->over is set. */
 static void report_end(struct cop_prefetch *p, uint64_t begin_ns)
 {
 	if (p->over || p->n_todo == p->n_items)
@@ -445,7 +445,7 @@ static void report_end(struct cop_prefetch *p, uint64_t begin_ns)
 	trace(p, begin_ns);
 }
 
-/* Fetches begun parts until the node stops or no part is left to begin. */
+/* Fetches parts as they begin, until the node stops or no part is left. */
 static void run_rounds(struct cop_prefetch *p, uint64_t begin_ns)
 {
 	struct cop_list none;
@@ -542,7 +542,7 @@ void cop_prefetch_stop(struct cop_prefetch *p)
 		pthread_join(p->thread, NULL);
 }
 
-/* Slots that completed after the end of the thread still hold their references. */
+/* Slots that completed after the thread ended still hold their references. */
 void cop_prefetch_free(struct cop_prefetch *p)
 {
 	struct cop_list *l;

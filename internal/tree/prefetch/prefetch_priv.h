@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One thread owns everything except the fields under `lock`: a completing flight only appends its
- * slot to the list and wakes the thread. There is no lock order, and a callback costs a few
- * instructions on its thread.
+ * slot to the list and wakes the thread. So no lock order is needed, and a callback takes only a
+ * few instructions on the thread that runs it.
  *
  * Three stages run concurrently, each with a window of slots: listings in manifest order; names,
- * which wait for their directory's listing and supply the versions of files; and chunks of the
- * files with a known version. */
+ * which wait for their directory's listing and supply the versions of files; and chunks of files
+ * whose version is known. */
 #ifndef COP_TREE_PREFETCH_PRIV_H
 #define COP_TREE_PREFETCH_PRIV_H
 
@@ -29,7 +29,7 @@ struct item {
 	uint32_t mtime_nsec;
 	int64_t mtime_s;
 	uint64_t size;
-	uint64_t version, size_now; /* of a file; once known */
+	uint64_t version, size_now; /* of a file, once known */
 };
 
 struct slot {
@@ -41,7 +41,7 @@ struct slot {
 	uint64_t index;      /* of a chunk */
 	bool entry;          /* requests a single entry */
 	bool piece;          /* requests a piece of the manifest */
-	struct cop_obj *obj; /* after completion: a reference; NULL without an answer */
+	struct cop_obj *obj; /* after completion: a reference, or NULL if there was no answer */
 	int rc;
 	size_t bytes;
 };
@@ -60,47 +60,48 @@ struct cop_prefetch {
 	struct slot slot[SLOTS];
 	unsigned flying;
 	bool over;   /* stop requesting */
-	bool chunks; /* the thread's copy of formed: chunks may be requested */
+	bool chunks; /* the thread's copy of formed; chunks may be requested */
 
-	struct cop_manifest_reader reader;  /* state between two pieces */
+	struct cop_manifest_reader reader;  /* keeps its state between pieces */
 	struct cop_buf text, items, ranges; /* of the manifest */
 	size_t n_items;
 	/* Parts. early holds the files that programs open before the parts are known. */
 	uint64_t part[COP_MANIFEST_PARTS]; /* hashes of first files; 0: fetched at once */
 	_Atomic unsigned parts;            /* number of parts; set once all are known */
 	_Atomic uint64_t begun;            /* bit mask; set by programs */
-	uint64_t at_once;      /* bit mask of the parts that do not wait for a program */
-	uint64_t asked;        /* bit mask of the parts with items in todo */
+	uint64_t at_once; /* bit mask of the parts that are fetched without waiting for a program */
+	uint64_t asked;   /* bit mask of the parts whose items are in todo */
 	uint64_t early[EARLY]; /* under lock, like n_early */
 	unsigned n_early;
 	size_t *todo, n_todo; /* items to request, in order */
-	size_t named;         /* files with all chunks of the manifest requested */
+	size_t named;         /* files whose chunks in the manifest have all been requested */
 	_Atomic uint64_t count, listings, files; /* for reports */
 	size_t next_listing, next_name;          /* cursors: items */
 	struct item **ready;     /* files with a known version, in order of arrival */
 	size_t n_ready, at_file; /* at_file: the file whose chunks are being requested */
 	unsigned at_range;
 	uint64_t at_chunk;
-	bool rest; /* all chunks of the manifest are requested; now the rest of the files */
+	bool rest; /* all chunks in the manifest have been requested; the rest of the files follows
+		    */
 };
 
 /* ---- load.c ---- */
 
-/* Parses a piece of the manifest; false without memory or beyond a limit. */
+/* Parses a piece of the manifest. False: out of memory, or a limit is exceeded. */
 bool cop_prefetch_parse_piece(struct cop_prefetch *p, const char *data, size_t len);
 const char *cop_prefetch_path(const struct cop_prefetch *p, const struct item *i);
 struct item *cop_prefetch_item(const struct cop_prefetch *p, size_t index);
 
 /* ---- parts.c ---- */
 
-/* The manifest is complete: finds the start of its parts. False: no memory. */
+/* The manifest is complete: finds where its parts start. False: out of memory. */
 bool cop_prefetch_know_parts(struct cop_prefetch *p);
-/* Whether a part has begun without its items in todo. */
+/* Whether a part has begun whose items are not yet in todo. */
 bool cop_prefetch_has_begun(struct cop_prefetch *p);
 /* Appends the items of begun parts to todo. */
 void cop_prefetch_take_begun(struct cop_prefetch *p);
-/* Writes the items of the next manifest: the items of the old one (its text is body), updated by
- * the recording; hidden as in cop_prefetch_manifest_hide. */
+/* Writes the items of the next manifest: those of the old one (its text is body), updated from the
+ * recording. hidden: as in cop_prefetch_manifest_hide. */
 int cop_prefetch_next_parts(const char *body, size_t len, struct cop_manifest_set *record,
 	uint64_t begun, bool hidden, struct cop_buf *out, uint64_t *items);
 
@@ -112,18 +113,17 @@ void cop_prefetch_file_ready(struct cop_prefetch *p, struct item *i, const struc
 void cop_prefetch_more_files(struct cop_prefetch *p);
 /* The next chunk to request; false if none is ready. */
 bool cop_prefetch_next_chunk(struct cop_prefetch *p, struct cop_ask *ask, struct item **of);
-/* A chunk of the file is cached: reports those of its bytes that are in the manifest. */
+/* A chunk of the file is cached: reports the part of it that is in the manifest. */
 void cop_prefetch_have_chunk(struct cop_prefetch *p, const struct item *i, uint64_t index);
 
 /* ---- manifest.c, for pack.c ---- */
 
-/* The manifest of the next job, in its current state. 0 or -ENOMEM. */
+/* The next job's manifest, as recorded so far. 0 or -ENOMEM. */
 int cop_prefetch_make_next(
 	struct cop_prefetch_manifest *m, uint64_t begun, struct cop_buf *text, uint64_t *items);
 const struct cop_prefetch_manifest_conf *cop_prefetch_manifest_conf(
 	const struct cop_prefetch_manifest *m);
-/* Directories for packs, the preferred one first; "" for none. Creates the user's cache directory.
- * */
+/* Directories for packs, the preferred one first; "": none. Creates the user's cache directory. */
 void cop_prefetch_pack_places(
 	const struct cop_prefetch_manifest *m, char path[2][COP_PREFETCH_PATH]);
 /* Path of the pack in use; "": none. */

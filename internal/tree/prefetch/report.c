@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The progress of the prefetch, for copper status and others. */
+/* Reports the progress of the prefetch, for copper status and others. */
 #include "tree/prefetch/prefetch_priv.h"
 
 #include "base/base/json.h"

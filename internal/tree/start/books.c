@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files about the ranks that the root writes into the job directory. They are for other programs;
- * Copper does not read them during a job. */
+/* The root writes these files about the ranks into the job directory. They are for other programs;
+ * Copper itself does not read them during a job, except when the root is restarted. */
 #include "tree/start/start_priv.h"
 
 #include <limits.h>
@@ -10,7 +10,7 @@
 #define BOOK_MAX (64 * COP_MIB)
 #define PATH_SIZE (PATH_MAX + 64)
 
-/* Copies the facility's address book unchanged: the original may change between two jobs. */
+/* Copies the site's address book unchanged, because the original may change between jobs. */
 static int copy_book(const char *from, const char *to, struct cop_err *err)
 {
 	char *text;
@@ -72,8 +72,8 @@ static void fill_gaps(char **into, char **from, uint32_t count)
 	}
 }
 
-/* A restarted root has reports only from itself and from other restarted ranks; all others are read
- * from its earlier books. */
+/* A restarted root has reports only from itself and from other restarted ranks; it reads the rest
+ * from the books that it wrote earlier. */
 static int fill_from_files(struct cop_start *j, struct known *k, const char *book,
 	const char *table, struct cop_err *err)
 {
@@ -94,7 +94,7 @@ static int fill_from_files(struct cop_start *j, struct known *k, const char *boo
 	return rc;
 }
 
-/* A report from another rank is used only if it is well formed. */
+/* Uses a report from another rank only if it is well-formed. */
 static int write_table(struct cop_start *j, struct known *k, const char *path, struct cop_err *err)
 {
 	for (uint32_t r = 0; r < k->count; r++)
@@ -155,7 +155,7 @@ void cop_start_write_books(struct cop_start *j)
 	else if (write_addresses(j, &known, &err))
 		cop_log_warn("%s", err.text);
 	known_fini(&known);
-	/* Measured from the start of this node: most of this time is spent waiting for reports. */
+	/* Measured from the start of this node; most of this time is spent waiting for reports. */
 	cop_log_info("prepared address book generation took %llu s",
 		(unsigned long long)(cop_now_ns() - j->conf.started_ns) / 1000000000);
 }

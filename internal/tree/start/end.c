@@ -51,8 +51,8 @@ void cop_start_trouble(struct cop_start *j, uint32_t above, int status)
 {
 	bool parent = above == j->parent;
 
-	/* A parent that has exited no longer has an address; that it never answered is what
-	 * matters. */
+	/* A parent that has exited no longer has an address, but the useful message is that it
+	 * never answered. */
 	if (status == -EHOSTDOWN && parent && cop_start_is_blocked(j)) {
 		cop_start_say_blocked(j, j->trouble, sizeof(j->trouble));
 		return;
@@ -222,8 +222,8 @@ bool cop_start_is_secondhand(struct cop_start *j)
 	return yes;
 }
 
-/* Neither node can determine which of the two is wrong. The other node may have a different
- * hostname in its own list. */
+/* Neither node can tell which of the two is wrong. The other node may have a different hostname in
+ * its own list. */
 void cop_start_mismatch(struct cop_start *j, uint32_t rank)
 {
 	char why[800];

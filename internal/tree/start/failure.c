@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Failure notes in the job directory (startnote). They are read by the root and by a rank without
- * an answer from upstream; all other ranks receive the reason from the root, with the end of the
- * barrier. The notes are removed when the tree is ready. */
+/* Failure notes in the job directory (startnote). The root reads them, and so does a rank that
+ * receives no answer from upstream; all other ranks receive the reason from the root with the end
+ * of the barrier. The notes are removed when the tree is ready. */
 #include "tree/start/start_priv.h"
 
 void cop_start_use_dir(struct cop_start *j, const char *job_dir, const char *log_path)
@@ -16,8 +16,8 @@ void cop_start_hear_in(struct cop_start *j, const char *dir)
 }
 
 /* The note of a second process on a ready node is ignored: the tree does not need that process. A
- * rank without an answer from upstream accepts any note, because the last node to write one is
- * often not the first that failed. */
+ * rank that receives no answer from upstream accepts any note, because the last node to write one
+ * is often not the one that failed first. */
 static bool is_missed(struct cop_start *j, const struct cop_startnote_word *word)
 {
 	bool missed;
@@ -47,8 +47,8 @@ bool cop_start_failure_heard(struct cop_start *j, uint64_t now_ms, char why[COP_
 	if (!cop_startnote_look(&j->others, now_ms, &word) || !is_missed(j, &word))
 		return false;
 	cop_startnote_why(&word, cop_start_host(j, word.rank), why);
-	/* The root repeats the reason in a note of its own. Ranks below the failed node may not
-	 * reach the root before it exits, and a root's note is removed before the next start reads
+	/* The root repeats the reason in its own note, because ranks below the failed node may not
+	 * reach the root before it exits. The root's note is removed before the next start can read
 	 * it. */
 	pthread_mutex_lock(&j->lock);
 	if (word.of_tree)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The main thread's part of the start barrier: waits for its end or for a reason to give up. The
- * ancestors may also be restarted ranks that wait, so this rank polls its children as well. */
+ * ancestors may themselves be restarted ranks that are waiting, so this rank also polls its
+ * children. */
 #include "tree/start/start_priv.h"
 
 #include "base/log/log.h"
 
-/* A new tree is ready earlier; only its root has polled its children by then. */
+/* A new tree is usually ready before this; by then, only its root has polled its children. */
 #define STATE_MS 2000
 /* Log interval while waiting. */
 #define NOT_YET_MS 10000
-/* The other ranks wait a little longer than the root, in order to receive its reason. */
+/* The other ranks wait a little longer than the root, so that they receive its reason. */
 #define GRACE_MS 5000
 #define MISSING_NAMED 16
 
@@ -71,8 +72,8 @@ void cop_start_start(struct cop_start *j, uint64_t now_ms)
 
 /* ---- waiting ---- */
 
-/* At the root, when all ranks are ready: writes the files in the job directory before the barrier
- * ends. */
+/* At the root, once all ranks are ready: writes the files in the job directory and then ends the
+ * barrier. */
 static void end_if_complete(struct cop_start *j)
 {
 	bool complete;
@@ -162,7 +163,8 @@ static void say_waiting(const struct cop_start *j, struct cop_buf *out)
 		cop_buf_str(out, "it waits for others");
 }
 
-/* For readers of the log while the command waits: soon after the start, then at intervals. */
+/* For anyone reading the log while the command waits: logs soon after the start, then at intervals.
+ */
 static void say_not_yet(struct cop_start *j, uint64_t now_ms)
 {
 	struct cop_buf text = {0};
@@ -183,8 +185,8 @@ static void say_not_yet(struct cop_start *j, uint64_t now_ms)
 	cop_buf_free(&text);
 }
 
-/* Reads the notes of ancestors only if these do not answer. While the whole tree is being stopped,
- * failures are ignored. */
+/* Reads failure notes only if the ancestors do not answer. Ignores failures while the whole tree is
+ * being stopped. */
 static void listen_for_failures(struct cop_start *j, uint64_t now_ms, bool being_stopped)
 {
 	char why[COP_STARTNOTE_WHY_SIZE];
@@ -225,7 +227,8 @@ bool cop_start_step(struct cop_start *j, uint64_t now_ms, bool being_stopped)
 	return cop_start_has_ended(j);
 }
 
-/* A restarted root has another address, so its books are outdated. */
+/* The root writes the address books again if a rank was restarted with another address, or if the
+ * root itself was. */
 void cop_start_tend(struct cop_start *j)
 {
 	bool old;

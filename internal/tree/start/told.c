@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each rank sends the result of the barrier to its children. They also request it themselves
- * (upstream.c). But a launcher may kill this node as soon as its command has returned, as Slurm
- * does with all processes of a step, and a request shortly afterwards would get no answer.
- * Therefore the command returns when each child that contacted this rank during this start has
- * confirmed the result. There is a time limit for a child that contacted it and then died or hung.
- * */
+/* Each rank sends the result of the barrier to its children. The children also request it
+ * themselves (upstream.c), but a launcher may kill this node as soon as its command has returned,
+ * as Slurm does with all processes of a step, and later requests would go unanswered. So the
+ * command does not return until each child that contacted this rank during this start has confirmed
+ * the result. A time limit covers children that contacted it and then died or hung. */
 #include "tree/start/start_priv.h"
 
 #include "base/log/log.h"
@@ -31,7 +30,7 @@ static void on_answer(void *arg, const struct cop_rpc_result *r)
 	j->conf.wake(j->conf.ctx);
 }
 
-/* A rank that received a failure exits and may be unable to confirm. */
+/* A rank that was told of a failure exits and may be unable to confirm. */
 static bool is_to_hear(struct cop_start *j, const struct below *b)
 {
 	bool yes;
@@ -102,8 +101,8 @@ unsigned cop_start_name_untold(struct cop_start *j)
 
 /* ---- receiving ---- */
 
-/* Only the parent sends this: the result has not reached a rank that requests it from another
- * ancestor. */
+/* Accepted only from the parent. A rank that is requesting the result from another ancestor may
+ * learn it here first. */
 void cop_start_serve_told(struct cop_start *j, struct cop_rpc_req *req)
 {
 	size_t len, why_len;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of the barrier, requested upwards and answered downwards: each rank sends a request to
- * its parent, which answers when all ranks have reported to the root, or when the root has given
- * up.
+/* Requests the end of the barrier from above: each rank sends a request to its parent, which
+ * answers when all ranks have reported to the root, or when the root has given up.
  *
- * A restarted rank joins a ready tree. Its parent, or the next live rank upstream, answers at once.
- * The root, and a rank without a live ancestor, query their own children and those of the root. */
+ * A restarted rank joins a ready tree: its parent, or the next live rank upstream, answers
+ * immediately. The root, and any rank without a live ancestor, ask their own children and those of
+ * the root. */
 #include "tree/start/start_priv.h"
 
 #include "base/log/log.h"
@@ -98,7 +98,7 @@ void cop_start_ask_children(struct cop_start *j, uint32_t rank)
 	}
 }
 
-/* This rank may have been restarted. Ranks that are not up or not ready themselves do not answer
+/* This rank may have been restarted. Ranks that are down, or not ready themselves, do not answer
  * with a result. */
 void cop_start_ask_state(struct cop_start *j)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Probes whether the children are reachable. They report readiness over bidirectional connections
- * that they open themselves, so a firewall in front of their own port would show only much later:
- * when a node in between has died, or another node sends a request. So once the tree is ready, each
- * rank probes the fabric ports of its children. Main thread, except for the first function. */
+ * that they open themselves, so a firewall that blocks their own port would go unnoticed until much
+ * later, when a node in between has died or another node sends a request. Therefore each rank
+ * probes the fabric ports of its children as soon as the tree is ready. Main thread, except for the
+ * first function. */
 #include "tree/start/start_priv.h"
 
-/* A lost packet is retransmitted after a second. Only a port that does not answer costs this time.
- * */
+/* Long enough for TCP to retransmit a lost packet after a second. Only a port that does not answer
+ * takes this long. */
 #define WAY_MS 1500
 #define LOOK_MS 10
 
@@ -25,7 +26,8 @@ void cop_start_way_begin(struct cop_start *j, uint64_t now_ms)
 	bool ready = cop_start_is_ready(j);
 	struct cop_ip ip, own;
 	uint16_t port;
-	/* The children know this node by its fabric address, and reject other hosts. */
+	/* The children know this node by its fabric address and reject connections from other
+	 * hosts. */
 	struct cop_rpc *rpc = cop_start_rpc(j);
 	bool has_own =
 		rpc && cop_probe_address(cop_endpoint_address(cop_rpc_fabric(rpc)), &own, &port);

@@ -6,7 +6,7 @@
 #include "job/dir/dir.h"
 #include "writers/cluster/cluster_priv.h"
 
-/* The job's own warnings, written when it stopped: the files of the ranks do not contain them. */
+/* The job's own warnings, written when it stopped. The rank files do not contain them. */
 
 #define WARNINGS_FILE "/profiling/cluster/cluster_warnings.csv"
 #define WARNINGS_BYTES_MAX COP_MIB
@@ -28,7 +28,7 @@ static ssize_t read_text(void *arg, void *data, size_t len)
 	return (ssize_t)len;
 }
 
-/* Adds one line, sanitized: the file is untrusted. */
+/* Adds one line, sanitized because the file is untrusted. */
 static void add_item(const char *sentence, struct cop_buf *out)
 {
 	cop_buf_str(out, "- ");
@@ -59,7 +59,7 @@ static void add_items(struct text *t, struct cop_buf *out)
 	cop_csv_free(&csv);
 }
 
-/* Appends the section with the warnings written when the job stopped, if any. */
+/* Appends a section with the warnings that the job wrote when it stopped, if any. */
 static void warnings(const char *job_dir, struct cop_buf *out)
 {
 	struct cop_buf items = {0};
@@ -117,7 +117,7 @@ static int choose_directories(const char *job_dir, const char *output_dir,
 	return rc;
 }
 
-/* The number of ranks in the existing cluster file; 0 if there is no readable file. */
+/* The number of ranks that the existing cluster file covers; 0 if there is no readable one. */
 static uint64_t ranks_there(const char *output, const char *prefix)
 {
 	char *path, *data = NULL, *at;
@@ -140,7 +140,8 @@ static uint64_t ranks_there(const char *output, const char *prefix)
 	return ranks;
 }
 
-/* A stopped job may have written only its sums, with few or no files of its ranks. */
+/* Says what exists: a job that was stopped may have written only its sums, and few or no rank
+ * files. */
 static void say_what_is_there(
 	const struct cop_report_aggregated *a, const char *prefix, struct cop_buf *text)
 {
@@ -171,7 +172,7 @@ static int nothing_found(const struct cop_report_aggregated *a, const char *pref
 	return useless ? -ENODATA : -ENOENT;
 }
 
-/* Sums over a part of a job must not replace the sums over all of it. */
+/* Sums over part of a job must not replace sums over all of it. */
 static int check_there(
 	const struct cop_report_aggregated *a, const char *prefix, struct cop_err *err)
 {
@@ -272,7 +273,8 @@ static void notes(const struct cop_report_aggregated *a, struct cop_buf *out)
 	list_lines(&a->named, out);
 }
 
-/* Like the files of the ranks, the tables are in tables/final or in the job directory itself. */
+/* Like the rank files, raw tables are either in a final directory (tables/final) or in the job
+ * directory itself. */
 static int cover(const struct cop_report_aggregate *what, const struct cop_pathset *top,
 	struct cop_buf *out, struct cop_err *err)
 {
@@ -300,8 +302,8 @@ static void name_other_place(int rc, struct cop_err *err)
 			"; --output-dir names another place");
 }
 
-/* The file written by a stopping job is more exact than the sum of its ranks' lists; it has one
- * more column. */
+/* The file that a job writes when it stops is more exact than the sum of its ranks' lists, and has
+ * one more column. */
 static bool is_exact(int dir, const char *name)
 {
 	char head[256] = "";
@@ -313,7 +315,7 @@ static bool is_exact(int dir, const char *name)
 	return n > 0 && memmem(head, strcspn(head, "\n"), "too_low_by_at_most", 18);
 }
 
-/* Replaces the paths of the sums by those of this file. */
+/* Replaces the paths in the sums with those in this file. */
 static bool take_paths(struct cop_report_cluster *c, int dir, const char *name)
 {
 	struct rank_reader r;
@@ -333,7 +335,7 @@ static bool take_paths(struct cop_report_cluster *c, int dir, const char *name)
 	return !rc;
 }
 
-/* Whether the file of the most used paths is not overwritten. */
+/* Returns whether the existing file of the most used paths is exact and must be kept. */
 static bool take_exact_paths(const struct cop_report_aggregated *a, const char *prefix)
 {
 	int dir = open(a->output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

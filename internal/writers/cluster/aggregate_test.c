@@ -254,7 +254,7 @@ static void files_that_are_no_files_do_not_stop_it(void **state)
 		"ln -s nowhere d-1-profiling_aggregate.csv; truncate -s 2T e-1-profiling_aggregate.csv");
 	assert_int_equal(aggregate("cluster"), 0);
 	assert_int_equal(got.files[COP_REPORT_AGGREGATE], 1);
-	/* None of the files of the five ranks is usable. */
+	/* None of the five ranks' files is usable. */
 	assert_int_equal(got.faults, 15);
 	alarm(0);
 }
@@ -278,7 +278,7 @@ static void many_ranks_are_all_read_by_many_readers(void **state)
 	assert_string_equal(got.cluster->classes.of[COP_PATHCLASS_PREFIX].example, "/e/199");
 }
 
-/* With -P alone no rank has top paths; with -N all ranks have them. */
+/* With just -P, no rank has top paths; with -N, all ranks do. */
 static void top_paths_are_missing_only_if_others_have_them(void **state)
 {
 	(void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums by name. They saturate at 2^64-1 and latencies are integral microseconds, so the result does
- * not depend on the order or grouping of the ranks. */
+/* Sums by name. They saturate at 2^64-1, and latencies are integral microseconds, so that the
+ * result does not depend on the order or grouping of ranks. */
 #include "base/base/grow.h"
 #include "writers/cluster/cluster_priv.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cluster: sums over the ranks of a job, the cluster files of copper-formats.5. Reads job
- * directories, including those of Copper 1.0, as untrusted input. Does not contact running
- * nodes. */
+/* cluster: sums over a job's ranks, and the cluster files of copper-formats(5). Reads job
+ * directories, including those of Copper 1.0, and treats them as untrusted input. Does not contact
+ * running nodes. */
 #ifndef COP_WRITERS_CLUSTER_H
 #define COP_WRITERS_CLUSTER_H
 
@@ -11,7 +11,7 @@
 #include "base/walk/walk.h"
 #include "prof/profile/profile.h"
 
-/* ---- sums over ranks: the cluster files of copper-formats.5 ---- */
+/* ---- sums over ranks: the cluster files of copper-formats(5) ---- */
 
 struct cop_report_cluster;
 
@@ -39,43 +39,42 @@ struct cop_report_cluster *cop_report_cluster_new(void);
 void cop_report_cluster_free(struct cop_report_cluster *c);
 /* Adds n to the number of ranks in the sums. */
 void cop_report_cluster_ranks(struct cop_report_cluster *c, uint64_t n);
-/* Each adds to the row with this name. value is a number from a CSV file ("12", "0.250000"):
- * -EINVAL if it is no number; 1 if it is above 2^64-1 and was clamped. -ENOMEM; -ENOBUFS for more
- * than 1,024 distinct names, or for a name that is empty or longer than 255 bytes. Sums saturate at
- * 2^64-1 and latencies are rounded to microseconds per row, so the order of additions does not
- * matter. A top path is added to its class and to the most used paths: one row per rank and path,
- * as in the files of the ranks, gives the table of Copper 1.0 (its "Entries" are rows). */
+/* Each adds to the row with this name. value is a number from a CSV file ("12", "0.250000"). 0;
+ * -EINVAL: not a number; 1: value is above 2^64-1 and was clamped; -ENOMEM; -ENOBUFS: more than
+ * 1,024 distinct names, or a name that is empty or longer than 255 bytes. Sums saturate at 2^64-1,
+ * and latencies are rounded to microseconds per row, so the order of additions does not matter. A
+ * top path is added both to its class and to the most used paths. Adding one row per rank and path,
+ * as in the rank files, gives the table of Copper 1.0, whose "Entries" are rows. */
 int cop_report_cluster_metric(struct cop_report_cluster *c, const char *name, const char *value);
 int cop_report_cluster_op(
 	struct cop_report_cluster *c, const char *name, const struct cop_report_op *op);
 int cop_report_cluster_top(struct cop_report_cluster *c, const char *category, const char *path,
 	size_t len, const uint64_t counts[COP_REPORT_TOP_COUNTS]);
-/* Adds the rows of many ranks at once, by class, as summed by the ranks (profile.h). */
+/* Adds the rows of many ranks at once, already summed by class (profile.h). */
 int cop_report_cluster_classes(struct cop_report_cluster *c,
 	const struct cop_pathclass_totals *rows, bool absences_served);
-/* Adds a path with its sums over all ranks, for the list of most used paths; -ENOMEM. */
+/* Adds a path, with its sums over all ranks, to the list of most used paths. -ENOMEM. */
 int cop_report_cluster_path(struct cop_report_cluster *c, const char *category, const char *path,
 	size_t len, const uint64_t counts[COP_REPORT_TOP_COUNTS]);
-/* Marks paths and classes as complete, not just the most used ones. */
+/* Records that paths and classes are complete, not just the most used ones. */
 void cop_report_cluster_every_path(struct cop_report_cluster *c);
-/* Adds one rank's values, for the range across ranks; -ENOMEM. */
+/* Adds one rank's values, for the range across ranks. -ENOMEM. */
 int cop_report_cluster_share(
 	struct cop_report_cluster *c, const char *host, const struct cop_prof_shares *share);
 /* Writes <dir>/<prefix>-profiling_{aggregate,operations}.csv and -profiling_summary.md, each
- * completely or not at all; creates dir. input: the directory named in the summary; notes: extra
- * lines for its head, and sections after it; coverage: text for its path coverage table; each may
- * be NULL. */
+ * atomically, and creates dir. input: the directory that the summary names; notes: extra lines for
+ * its head, and sections after it; coverage: text of its path coverage table. Each may be NULL. */
 int cop_report_cluster_write(const struct cop_report_cluster *c, const char *dir,
 	const char *prefix, const char *input, const char *notes, const char *coverage,
 	struct cop_err *err);
 
-/* Writes <dir>/<prefix>-profiling_top_paths.csv: the most used paths, per category as many as in
- * the longest list of a rank. */
+/* Writes <dir>/<prefix>-profiling_top_paths.csv: the most used paths, in each category as many as
+ * the longest list of any rank. */
 int cop_report_cluster_write_paths(const struct cop_report_cluster *c, const char *dir,
 	const char *prefix, struct cop_err *err);
 
-/* The sums: the number of ranks, and the rows sorted by name: its name, which is owned by the sums,
- * or NULL after the last one. */
+/* Access to the sums: the number of ranks, and the i-th row in order of name. The latter return the
+ * row's name, which the sums own, or NULL past the last row. */
 uint64_t cop_report_cluster_rank_count(const struct cop_report_cluster *c);
 const char *cop_report_cluster_op_at(
 	const struct cop_report_cluster *c, size_t i, struct cop_report_op *out);
@@ -87,8 +86,8 @@ const char *cop_report_cluster_metric_at(
 /* Reads the cluster files DIR/PREFIX-profiling_{aggregate,operations}.csv. -ENOENT; -ENODATA if
  * none is usable. The caller frees *out. */
 int cop_report_cluster_read(const char *dir, const char *prefix, struct cop_report_cluster **out);
-/* Sums up the files of ranks in DIR (profiling/final, or the folder of a tag). -ENOENT; -ENODATA if
- * none is usable; faults: the number of unusable files. The caller frees *out. */
+/* Sums up the rank files in DIR (profiling/final, or the directory of a tag). -ENOENT; -ENODATA if
+ * none is usable. Sets faults to the number of unusable files. The caller frees *out. */
 int cop_report_ranks_sum(const char *dir, struct cop_report_cluster **out, uint64_t *faults);
 
 /* ---- how a job ended ---- */
@@ -99,7 +98,7 @@ enum cop_report_end {
 	COP_REPORT_END_STOPPED, /* by copper stop */
 	COP_REPORT_END_OTHER,
 };
-/* Determines how the job ended from its logs, and appends a short description; reads at most 32
+/* Determines from the logs how the job ended, and appends a short description. Reads at most 32
  * logs, and none if the job was stopped. */
 int cop_report_ending(const char *job_dir, struct cop_buf *out);
 
@@ -108,12 +107,12 @@ int cop_report_ending(const char *job_dir, struct cop_buf *out);
 struct cop_report_aggregate {
 	const char *job_dir, *prefix;
 	const char *output_dir;        /* NULL: JOBDIR/profiling/cluster */
-	const char *const *usage_root; /* for the coverage table, preferred to inferred roots */
+	const char *const *usage_root; /* roots for the coverage table; override inferred ones */
 	unsigned usage_roots;
-	bool no_coverage; /* omit the coverage table: no directory is walked */
-	const char *home; /* home directory, with its own row if used; NULL: none */
-	/* Called at intervals with the number of ranks, raw tables, or names below the roots read
-	 * so far (of: which of these); NULL: never. */
+	bool no_coverage; /* omit the coverage table, and walk no directories */
+	const char *home; /* home directory, which gets its own row if used; NULL: none */
+	/* Called now and then with the number of items read so far; `of` says which items: ranks,
+	 * raw tables, or names below the roots. May be NULL. */
 	void (*progress)(void *arg, const char *of, uint64_t n);
 	void *arg;
 };
@@ -130,52 +129,52 @@ struct cop_report_aggregated {
 	uint64_t files[COP_REPORT_KINDS]; /* usable files */
 	uint64_t faults;                  /* missing or unusable files */
 	struct cop_buf
-		named;   /* the first faults by name, one per line, and the number of the rest */
-	uint64_t doubts; /* files that are used without their negative values, or with values
-			    clamped to 2^64-1 */
-	struct cop_buf doubted; /* their names, as in named */
-	bool paths_written;     /* the file of the most used paths was written, too */
-	uint64_t found;         /* ranks with files */
-	uint64_t nodes;         /* nodes of the last run in this job directory, 0 if unknown */
-	int end;                /* enum cop_report_end */
-	struct cop_buf ending;  /* how the job ended, in words; empty: unknown */
-	uint64_t missing;       /* nodes without any file */
+		named;   /* the first faults by name, one per line, and how many more there are */
+	uint64_t doubts; /* files used without their negative values, or with values clamped to
+			    2^64-1 */
+	struct cop_buf doubted;       /* their names, as in named */
+	bool paths_written;           /* also wrote the file of the most used paths */
+	uint64_t found;               /* ranks that have files */
+	uint64_t nodes;               /* nodes in the last run in this job directory; 0: unknown */
+	int end;                      /* enum cop_report_end */
+	struct cop_buf ending;        /* how the job ended, in words; empty if unknown */
+	uint64_t missing;             /* nodes without any file */
 	struct cop_buf missing_named; /* hosts of the first missing nodes, separated by commas, and
-					 the number of the rest */
+					 how many more there are */
 	struct cop_report_cluster *cluster;
 };
 
-/* Reads JOBDIR/profiling/final, or JOBDIR if that is missing (JOBDIR may be a folder of tagged
- * files), and writes the cluster files. A malformed file is ignored. In a well-formed one, rows
- * with negative numbers are skipped, and numbers above 2^64-1 are clamped. Memory does not grow
- * with the number of ranks, except for 16 bytes per rank to record which were read. -ENOENT if
- * there is no rank file, -ENODATA if none is usable (out->named has the reasons), both with the
- * likely causes; -EINVAL for an invalid PREFIX; -EEXIST if the existing cluster file covers more
- * ranks than were found. out is filled as far as possible; the caller frees it even after an
- * error. */
+/* Reads JOBDIR/profiling/final, or JOBDIR itself if that does not exist (JOBDIR may be a directory
+ * of tagged files), and writes the cluster files. Ignores malformed files. In well-formed ones,
+ * skips rows with negative numbers and clamps numbers above 2^64-1. Memory use does not grow with
+ * the number of ranks, except for 16 bytes per rank to record which ones were read. -ENOENT if
+ * there are no rank files and -ENODATA if none is usable (out->named has the reasons), both with a
+ * message that gives likely causes; -EINVAL for an invalid prefix; -EEXIST if the existing cluster
+ * file covers more ranks than were found. Even after an error, out holds what was found, and the
+ * caller must free it. */
 int cop_report_aggregate(const struct cop_report_aggregate *what, struct cop_report_aggregated *out,
 	struct cop_err *err);
 void cop_report_aggregated_free(struct cop_report_aggregated *a);
-/* Appends a sentence if there are more ranks than nodes in the last run: the sums then cover
- * several runs. */
+/* Appends a sentence if there are more ranks than nodes in the last run, in which case the sums
+ * cover several runs. */
 void cop_report_aggregated_mixed(const struct cop_report_aggregated *a, struct cop_buf *out);
-/* Appends a sentence that names the nodes of the last run without files, if any. */
+/* Appends a sentence that names any nodes of the last run that have no files. */
 void cop_report_aggregated_missing(const struct cop_report_aggregated *a, struct cop_buf *out);
-/* Appends how the job ended, unless it was stopped or this is unknown. */
+/* Appends how the job ended, unless that is unknown or the job was stopped. */
 void cop_report_aggregated_ending(const struct cop_report_aggregated *a, struct cop_buf *out);
-/* Prints the sums and the files written, for a terminal, and as one JSON object. */
+/* Print the sums and the files written, as text for a terminal and as a JSON object. */
 void cop_report_aggregated_table(const struct cop_report_aggregated *a, struct cop_buf *out);
 void cop_report_aggregated_json(
 	const struct cop_report_aggregated *a, const char *prefix, struct cop_buf *out);
 
-/* observed: reads the raw tables in a job directory as untrusted input: each path once, regardless
- * of the number of ranks that list it, and the faults of each file. */
+/* observed: reads the raw tables in a job directory as untrusted input. Collects each path once,
+ * however many ranks list it, and the faults of each file. */
 
 /* ---- faults.c: unreadable parts of files ---- */
 
-#define COP_OBSERVED_NAMED_MAX 20 /* faults recorded by name; further ones are only counted */
+#define COP_OBSERVED_NAMED_MAX 20 /* faults recorded by name; the rest are only counted */
 
-/* The first COP_OBSERVED_NAMED_MAX faults in order of name, regardless of insertion order, and the
+/* The first COP_OBSERVED_NAMED_MAX faults in order of name, whatever the insertion order, and the
  * total count. Thread-safe. */
 struct cop_observed_faults {
 	pthread_mutex_t lock;
@@ -189,7 +188,7 @@ struct cop_observed_faults {
 void cop_observed_faults_init(struct cop_observed_faults *f);
 void cop_observed_faults_fini(struct cop_observed_faults *f);
 void cop_observed_faults_add(struct cop_observed_faults *f, const char *name, const char *why);
-/* Appends "NAME: WHY", one per line, and a line with the number of unnamed faults. */
+/* Appends one line "NAME: WHY" per named fault, and a line with the number of unnamed ones. */
 void cop_observed_faults_list(const struct cop_observed_faults *f, struct cop_buf *out);
 
 /* ---- names.c: files of a job ---- */
@@ -199,11 +198,11 @@ bool cop_observed_is_host_and_pid(const char *text, size_t len);
 /* Opens a regular file of plausible size and returns its descriptor and size; -ENOENT, or -EBADMSG
  * with the reason in why. */
 int cop_observed_open_file(int dir, const char *name, uint64_t *size, struct cop_buf *why);
-/* Whether a line of a Copper 1.0 size listing is decoration: a bar, or the heading of the
+/* Whether a line of a Copper 1.0 size listing is decoration: a bar, or the heading above the
  * attributes. */
 bool cop_observed_is_ornament(const char *line, size_t len);
-/* Appends a line for each tagged snapshot in the job's folder ("profiling", "tables"), with the
- * command that reads it. */
+/* Appends one line per tagged snapshot in this subdirectory of the job ("profiling", "tables"),
+ * with the command that reads it. */
 void cop_observed_name_snapshots(
 	const char *job, const char *folder, const char *command, struct cop_buf *text);
 
@@ -215,8 +214,8 @@ void cop_observed_name_snapshots(
 
 struct cop_observed_path {
 	struct cop_hlink link; /* in the set's table */
-	uint64_t events;       /* from the metadata table, all ranks; saturates at 2^64-1 */
-	uint64_t absent; /* lookups that failed; the larger of this and the table of absences */
+	uint64_t events;       /* from the metadata tables of all ranks; saturates at 2^64-1 */
+	uint64_t absent;       /* failed lookups; use ttl if that is larger */
 	uint64_t ttl;
 	uint32_t len;
 	char text[]; /* NUL-terminated, as on disk */
@@ -233,12 +232,12 @@ struct cop_path_counts {
 	uint64_t count[COP_PATH_COUNTS]; /* hits, misses, negatives; or stores, serves, expires,
 					    clears */
 };
-/* Adds the counts to those of the path. 0 even if the set is full; -ENOMEM. */
+/* Adds to the path's counts. 0, even if the set is full and drops the path; -ENOMEM. */
 int cop_observed_pathset_add(struct cop_pathset *s, const char *text, size_t len, uint64_t hash,
 	const struct cop_path_counts *c);
 uint64_t cop_observed_pathset_hash(const struct cop_pathset *s, const char *text, size_t len);
-/* Visits each path once, in no order: returns the path after p, or the first if p is NULL; NULL at
- * the end. */
+/* Iterates over the paths, in no particular order: returns the path after p, or the first if p is
+ * NULL; NULL at the end. */
 const struct cop_observed_path *cop_observed_pathset_next(
 	const struct cop_pathset *s, const struct cop_observed_path *p);
 void cop_observed_pathset_free(struct cop_pathset *s);
@@ -247,13 +246,13 @@ void cop_observed_pathset_free(struct cop_pathset *s);
 
 enum cop_observed_kind {
 	COP_OBSERVED_OTHER,    /* not part of a path's event counts */
-	COP_OBSERVED_METADATA, /* its events are the path's events */
+	COP_OBSERVED_METADATA, /* defines the path's events */
 	COP_OBSERVED_ABSENCES,
 };
 enum cop_observed_kind cop_observed_table_kind(const char *name);
 
-/* Receives one unescaped path and its counts. A nonzero result stops the reading and is
- * returned. */
+/* Receives one unescaped path and its counts. Returning non-zero stops the reader, which returns
+ * that value. */
 typedef int cop_observed_visit(
 	void *arg, const char *path, size_t len, const struct cop_path_counts *c);
 
@@ -265,11 +264,11 @@ enum cop_observed_verdict {
 };
 struct cop_table_result {
 	enum cop_observed_verdict verdict;
-	uint64_t paths, odd; /* odd: lines with a leading slash that are no table paths */
+	uint64_t paths, odd; /* odd: lines with a leading slash that are not table paths */
 	uint64_t cut_line; /* the first line with a count above 2^64-1, which is clamped; 0: none */
 };
-/* Reads a table to its end with `read` (base/table), in bounded memory. 0, -ENOMEM, or the result
- * of read or take. */
+/* Reads a table to its end with `read` (base/table), in bounded memory. Returns 0, -ENOMEM, or the
+ * result of `read` or `take`. */
 int cop_observed_table_read(cop_csv_read *read, void *read_arg, enum cop_observed_kind kind,
 	cop_observed_visit *take, void *arg, struct cop_table_result *out);
 
@@ -277,13 +276,13 @@ int cop_observed_table_read(cop_csv_read *read, void *read_arg, enum cop_observe
 
 struct cop_observed {
 	struct cop_pathset set;
-	uint64_t files, paths; /* tables used, and their paths */
+	uint64_t files, paths; /* usable tables, and the paths in them */
 	struct cop_observed_faults faults;
 };
 void cop_observed_init(struct cop_observed *o);
-/* Reads every *.output in dir. -ENOENT if there is none, -ENODATA if none is usable; -ENOMEM; or
- * the error of reading the directory. tick receives the number of files read. Free o even after an
- * error. */
+/* Reads every *.output in dir. -ENOENT if there is none; -ENODATA if none is usable; -ENOMEM; or
+ * the error from reading the directory. Calls tick with the number of files read so far. Free o
+ * even after an error. */
 int cop_observed_read(struct cop_observed *o, const char *dir,
 	void (*tick)(void *arg, uint64_t files), void *arg);
 void cop_observed_free(struct cop_observed *o);

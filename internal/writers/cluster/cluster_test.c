@@ -31,7 +31,7 @@ static int teardown(void **state)
 	return system(command);
 }
 
-/* The contents of the file of that name; the caller frees them. */
+/* Returns the contents of this file; the caller frees them. */
 static char *content(const char *name)
 {
 	char path[256], *data;
@@ -163,8 +163,7 @@ static void too_many_names_are_merged_not_at_all(void **state)
 
 static const char *const words[] = {"getattr", "lookup", "open", "read", "readdir"};
 
-/* Adds the numbers of a rank, which are computed from its rank; some are at the limits of their
- * type. */
+/* Adds numbers derived from the rank; some are at the limits of their type. */
 static void add_rank(struct cop_report_cluster *c, unsigned rank)
 {
 	char value[32];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Computes the share of directories that the job used. The roots are walked once, nested roots with
- * their parents. Each observed path is then looked up in the result and counted for every root
+/* Computes which share of its directories the job used. Walks each root once, nested roots along
+ * with their parents. Then looks up each observed path in the result, and counts it for every root
  * above it. */
 #include <dirent.h>
 #include <sys/stat.h>
@@ -16,7 +16,7 @@ struct counts {
 };
 struct cover {
 	const char *root;
-	unsigned place; /* row in the table */
+	unsigned place; /* its row in the table */
 	bool exists;
 	uint64_t observed, missing;
 	struct counts used, total;
@@ -132,8 +132,8 @@ static void count_totals(struct coverage *c)
 
 enum state { IS_MISSING, IS_FILE, IS_DIR };
 
-/* The walk does not follow links, and may have been denied access, so unknown paths are looked up
- * in the file system. */
+/* The walk does not follow symbolic links, and may have been denied access, so look up unknown
+ * paths in the file system. */
 static enum state state_of(const struct coverage *c, const struct cop_observed_path *p)
 {
 	bool absent;
@@ -147,7 +147,7 @@ static enum state state_of(const struct coverage *c, const struct cop_observed_p
 	return S_ISDIR(st.st_mode) ? IS_DIR : IS_FILE;
 }
 
-/* The row of the root that is the first len bytes of path. */
+/* The row of the root that consists of the first len bytes of path. */
 static struct cover *row_of(struct coverage *c, const char *path, size_t len)
 {
 	size_t low = 0, high = c->n;
@@ -285,7 +285,7 @@ static void tables_tick(void *arg, uint64_t files)
 	report_progress(arg, "raw tables", files);
 }
 
-/* Raw tables, if present, include all top paths. */
+/* If there are raw tables, they include all top paths. */
 static int read_paths(struct coverage *c, const struct cop_report_aggregate *what,
 	const char *tables, const struct cop_pathset *top, struct cop_observed *all)
 {

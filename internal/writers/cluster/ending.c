@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a job ended, inferred from its directory: a job killed at the scheduler's time limit gets no
- * stop command, and none of its processes can report it. */
+/* Infers from its directory how a job ended: a job killed at its time limit gets no stop command,
+ * and none of its processes can report it. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,14 +10,14 @@
 #include "job/dir/dir.h"
 #include "writers/cluster/cluster_priv.h"
 
-#define HOSTS_MAX 32u /* maximum number of logs read; larger jobs end the same way */
+#define HOSTS_MAX 32u /* maximum number of logs read; these are enough for larger jobs, too */
 #define TAIL_BYTES 4096
 
 static const char log_end[] = "-output.log", reason_key[] = "ending reason=\"";
 
 struct one_log {
 	const char *host;
-	bool alone;              /* the log's name calls the node localhost */
+	bool alone;              /* the node's log is named after localhost */
 	char name[NAME_MAX + 1]; /* the host's newest log; "": none */
 	struct timespec at;
 };
@@ -107,7 +107,7 @@ static void read_logs(const char *job_dir, struct logs *logs)
 		closedir(d);
 }
 
-/* Hosts shared by several nodes are examined once. */
+/* Chooses each host once, even if several nodes share it. */
 static void choose_hosts(const struct cop_job_tree *tree, struct logs *logs)
 {
 	for (uint32_t i = 0; i < tree->hosts.count && logs->n < HOSTS_MAX; i++) {

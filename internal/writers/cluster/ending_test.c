@@ -42,7 +42,7 @@ static int tear_down(void **state)
 	return system(command);
 }
 
-/* A tree of n1, n2 and n1 once more. */
+/* A tree of n1, n2, and n1 again. */
 static void write_tree(bool stopped)
 {
 	char n1[] = "n1", n2[] = "n2", again[] = "n1";
@@ -60,7 +60,7 @@ static void write_tree(bool stopped)
 	assert_int_equal(cop_job_tree_write(dir, &tree, &err), 0);
 }
 
-/* A log that was last written so many seconds after an arbitrary time. */
+/* Writes a log, last modified `at` seconds after an arbitrary time. */
 static void write_log(const char *name, const char *text, time_t at)
 {
 	struct timespec times[2] = {{.tv_sec = 1700000000 + at}, {.tv_sec = 1700000000 + at}};
@@ -103,7 +103,7 @@ static void a_job_whose_nodes_ended_by_a_signal(void **state)
 	expect(COP_REPORT_END_OTHER, "ended by themselves or by a signal, without copper stop");
 }
 
-/* The list of a tree of one node has the machine's name, and its log is that of localhost. */
+/* In a tree of one node, the list has the machine's name, but the log is named after localhost. */
 static void a_node_alone_calls_itself_localhost(void **state)
 {
 	char name[] = "vm7";

@@ -20,7 +20,7 @@ void cop_observed_faults_fini(struct cop_observed_faults *f)
 	pthread_mutex_destroy(&f->lock);
 }
 
-/* The insertion point of the name; COP_OBSERVED_NAMED_MAX: it is only counted. */
+/* The insertion point of the name; COP_OBSERVED_NAMED_MAX: only count it. */
 static unsigned place_of(const struct cop_observed_faults *f, const char *name)
 {
 	unsigned at = f->named;
@@ -30,7 +30,7 @@ static unsigned place_of(const struct cop_observed_faults *f, const char *name)
 	return at;
 }
 
-/* Counts a fault even if there is no memory for its name. */
+/* Counts the fault even if there is no memory for its name. */
 void cop_observed_faults_add(struct cop_observed_faults *f, const char *name, const char *why)
 {
 	struct cop_observed_fault fault = {.name = strdup(name), .why = strdup(why)};
@@ -51,7 +51,7 @@ void cop_observed_faults_add(struct cop_observed_faults *f, const char *name, co
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* Names are untrusted: escapes bytes that control a terminal. */
+/* Names are untrusted, so escape bytes that could control a terminal. */
 static void print_name(struct cop_buf *out, const char *name)
 {
 	for (; *name; name++) {

@@ -13,7 +13,8 @@ int cop_report_category_of(const char *name)
 	return -EINVAL;
 }
 
-/* No seed against hash flooding: the table is bounded, and no other process waits for this one. */
+/* No seed against hash flooding is needed: the table is bounded, and no other process waits for
+ * this one. */
 static uint64_t hash_of(unsigned category, const char *path, size_t len)
 {
 	return cop_hash64(path, len, category);

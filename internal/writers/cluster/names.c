@@ -6,10 +6,10 @@
 
 #include "writers/cluster/cluster.h"
 
-/* 65,536 paths of every category usually need less than 100 MiB. */
+/* 65,536 paths in every category usually take less than 100 MiB. */
 #define FILE_BYTES_MAX COP_GIB
 
-/* A killed job leaves its last snapshot, if any. */
+/* The last snapshot may be all that a killed job left. */
 void cop_observed_name_snapshots(
 	const char *job, const char *folder, const char *command, struct cop_buf *text)
 {
@@ -28,7 +28,7 @@ void cop_observed_name_snapshots(
 	}
 }
 
-/* A host may contain dashes and digits: the pid follows its last dash. */
+/* A host name may contain dashes and digits, so the pid begins after the last dash. */
 bool cop_observed_is_host_and_pid(const char *text, size_t len)
 {
 	size_t digits = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Matches the job's list of hosts with the files of its nodes. A line is a host, or host:port if
- * several nodes share it. A rank's files name only the host, so for nodes with a shared host the
- * number of missing nodes is known, but not which. */
+ * several nodes share the host. A rank's files name only the host, so on a shared host we know how
+ * many nodes are missing, but not which ones. */
 #include <ctype.h>
 
 #include "writers/cluster/cluster_priv.h"
@@ -13,11 +13,11 @@ struct node_host {
 	uint32_t len, wanted, found;
 	uint32_t rank;                     /* of its first node */
 	bool shares_short;                 /* another host has the same short name */
-	struct cop_hlink link, link_short; /* link_short: in the first host of a short name, the
-					      link to the second */
+	struct cop_hlink link, link_short; /* link_short: in the table of short names, which has
+					      only the first host with each name */
 };
 
-/* An address has dots but no short form. */
+/* The length of the short form of a host name. An IP address has dots, but no short form. */
 static size_t short_len(const char *name, size_t len)
 {
 	const char *dot = memchr(name, '.', len);
@@ -155,7 +155,8 @@ uint64_t cop_report_nodes_missing(const struct nodes *n, struct cop_buf *names)
 	uint64_t missing = 0, named = 0;
 	unsigned hosts = 0;
 
-	/* If files and list use different forms of host names, nothing can be concluded. */
+	/* If the files and the list use different forms of host names, we cannot tell who is
+	 * missing. */
 	for (size_t i = 0; i < n->hosts && n->met; i++) {
 		const struct node_host *h = &n->host[i];
 		uint32_t one = missing_of(h);

@@ -109,7 +109,7 @@ static void files_and_list_may_disagree_on_the_domain(void **state)
 	met("n1-5");
 	met("n3.site-5");
 	assert_string_equal(missing_names(), "n2.site");
-	/* It may be either of the two. */
+	/* The files may belong to either of the two. */
 	given("n1.east\nn1.west\nn2\n");
 	met("n1-5");
 	met("n2-5");

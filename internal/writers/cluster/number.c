@@ -15,7 +15,7 @@ static cop_number_t power_of_ten(unsigned n)
 	return p;
 }
 
-/* value * 10^exponent, rounded; above COP_NUMBER_MAX on overflow. */
+/* Returns value * 10^exponent, rounded; on overflow, a value above COP_NUMBER_MAX. */
 static cop_number_t scale(cop_number_t value, int exponent)
 {
 	if (exponent < -POWER_MAX)
@@ -30,7 +30,7 @@ static cop_number_t scale(cop_number_t value, int exponent)
 	return value;
 }
 
-/* Digits beyond the precision only raise the exponent. */
+/* Digits beyond the precision only increment the exponent. */
 static const char *parse_digits(
 	const char *text, cop_number_t *value, unsigned *kept, int *exponent, bool fraction)
 {
@@ -83,7 +83,7 @@ int cop_report_number_parse(const char *text, cop_number_t *out, bool *decimal)
 
 cop_number_t cop_report_number_add(cop_number_t a, cop_number_t b)
 {
-	return COP_MIN(a + b, COP_NUMBER_MAX); /* both are at most COP_NUMBER_MAX: no overflow */
+	return COP_MIN(a + b, COP_NUMBER_MAX); /* no overflow: both are at most COP_NUMBER_MAX */
 }
 
 cop_number_t cop_report_number_of_double(double value)

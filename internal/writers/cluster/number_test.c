@@ -11,7 +11,7 @@
 
 #include "writers/cluster/cluster_priv.h"
 
-/* cut: the number is larger than any that can be stored. */
+/* cut: the number is too large and is clamped. */
 static void check_as(const char *text, const char *want, bool cut)
 {
 	cop_number_t n = 0;

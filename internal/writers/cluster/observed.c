@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The calling thread reads the directory, a few thousand names at a time. Several threads then read
- * these files, because on a parallel file system most time is spent in open. The paths of a file
- * are collected without the lock and added under it, a batch at a time. */
+ * these files, because on a parallel file system open takes most of the time. Each collects paths
+ * without the lock, and adds them under the lock, a batch at a time. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -66,7 +66,7 @@ static int take_path(void *arg, const char *path, size_t len, const struct cop_p
 	return b->items.failed || b->items.len > BATCH_BYTES ? add_batch(b) : 0;
 }
 
-/* Reads at most the file's size at open, even if the file still grows. */
+/* Reads at most the size that the file had when it was opened, even if it is still growing. */
 struct source {
 	int fd;
 	uint64_t left;
@@ -79,7 +79,7 @@ static ssize_t read_source(void *arg, void *data, size_t len)
 	return cop_read_left(s->fd, &s->left, data, len);
 }
 
-/* NULL, or the reason of the failure. */
+/* Returns NULL, or why it failed. */
 static const char *open_table(int dir, const char *name, struct source *s)
 {
 	s->fd = cop_open_regular(dir, name, &s->left);

@@ -29,7 +29,7 @@ static struct cop_observed *read_dir(int want)
 	return &o;
 }
 
-/* More files than are read at a time, and a set that grows while others hash into it. */
+/* More files than are read at a time, and a set that grows while other threads hash into it. */
 static void many_ranks_are_read_at_once(void **state)
 {
 	enum { RANKS = 2100, OWN = 7, SHARED = 11 };

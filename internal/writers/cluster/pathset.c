@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Paths in an arena: each is stored once, with 60 bytes of overhead. A random seed per run prevents
+/* Stores each path once, in an arena, with 60 bytes of overhead. A random seed per run prevents
  * crafted collisions. */
 #include "writers/cluster/cluster.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The spread across the ranks of a job: minimum, median and maximum of a few metrics, and the ranks
- * with the extremes. */
+/* The range across a job's ranks: minimum, median and maximum of a few metrics, and the ranks that
+ * have the extremes. */
 #include "base/base/grow.h"
 #include "base/base/json.h"
 #include "base/table/table.h"
@@ -84,7 +84,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Among ranks with equal values, the lowest rank is named. */
+/* Among ranks with equal values, the lowest rank comes first. */
 static bool comes_first(const struct rank_values *x, const struct rank_values *y)
 {
 	if (x->rank != y->rank)
@@ -92,7 +92,7 @@ static bool comes_first(const struct rank_values *x, const struct rank_values *y
 	return strcmp(x->name, y->name) < 0;
 }
 
-/* False if fewer than two ranks have the metric, or out of memory. */
+/* Returns false if fewer than two ranks have the metric, or if out of memory. */
 static bool find_range(const struct by_rank *r, unsigned i, struct range *out)
 {
 	cop_number_t *value = calloc(r->n + 1, sizeof(*value));

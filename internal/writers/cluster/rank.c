@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The files of one rank. They may be from Copper 1.0, a later version, a node killed while the disk
- * was full, or an attacker: truncated or malformed files are ignored. */
+/* Reads the files of one rank. They may be from Copper 1.0, a later version, a node killed while
+ * the disk was full, or an attacker. Ignores truncated and malformed files. */
 #include <ctype.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@ static const char *const top_columns[] = {"category", "path", "total_events", "c
 	"cache_misses", "negative_results", "ttl_stores", "ttl_serves", "ttl_expires", "ttl_clears",
 	NULL};
 
-/* Adds a record. 0 or -errno; -EBADMSG with a reason. */
+/* Adds a record. 0 or -errno; -EBADMSG with the reason in why. */
 typedef int row_fn(struct rank_reader *to, const struct cop_csv_record *r, struct cop_buf *why);
 static row_fn aggregate_row, operations_row, top_row;
 
@@ -23,7 +23,7 @@ static const struct kind {
 	const char *name;
 	const char *const *columns;
 	row_fn *row;
-	bool never_empty; /* an idle rank has no operations and no paths, but it has metrics */
+	bool never_empty; /* even an idle rank has metrics, but no operations and paths */
 } kinds[COP_REPORT_KINDS] = {
 	[COP_REPORT_AGGREGATE] = {"profiling_aggregate.csv", aggregate_columns, aggregate_row,
 		true},
@@ -37,7 +37,7 @@ const char *cop_report_kind_name(enum cop_report_kind kind)
 	return kinds[kind].name;
 }
 
-/* Cuts -<tail> off the end of the first *len bytes of name. */
+/* If the first *len bytes of name end in -<tail>, reduces *len by that. */
 static bool cut_tail(const char *name, size_t *len, const char *tail)
 {
 	size_t n = strlen(tail);
@@ -66,8 +66,8 @@ bool cop_report_rank_name(
 
 static const char too_large[] = "a number is above 2^64-1 and counts as 2^64-1";
 
-/* Records a problem with a file that is still used. The message has the line of the first problem
- * and the number of the rest. */
+/* Records a problem with a file that is used anyway. The message has the line of the first problem,
+ * and how many more there are. */
 static void doubt(struct rank_reader *r, const char *what)
 {
 	if (!r->doubts++)
@@ -80,7 +80,7 @@ static void count_doubts(struct rank_reader *r)
 		cop_buf_printf(&r->doubt, ", and %llu more", (unsigned long long)r->doubts - 1);
 }
 
-/* A negative count is a fault of one row, not of the file, so only the row is skipped. */
+/* A negative count spoils its row, not the file, so skip only the row. */
 static bool leaves_out(struct rank_reader *r, const struct cop_csv_record *record, unsigned first)
 {
 	for (unsigned i = first; i < record->n; i++)
@@ -98,7 +98,8 @@ static int bad(struct cop_buf *why, const char *text)
 	return -EBADMSG;
 }
 
-/* 0, or the reason why name cannot be added; rows are unique in a file. */
+/* Checks whether name can be added: names are unique in a file. 0, or -EBADMSG with the reason in
+ * why. */
 static int check_name(const struct rows *rows, const char *name, struct cop_buf *why)
 {
 	if (!*name || strlen(name) > CLUSTER_NAME_BYTES)
@@ -126,7 +127,7 @@ static int aggregate_row(
 	return rc == -EINVAL || rc > 0 ? 0 : rc; /* other text is a description, as in Copper 1.0 */
 }
 
-/* Clamps a count that exceeds 64 bits. */
+/* Parses a count, clamping it if it exceeds 64 bits. */
 static bool parse_count(struct rank_reader *r, const char *text, uint64_t *out)
 {
 	int rc = cop_parse_u64(text, out);
@@ -158,7 +159,7 @@ static int operations_row(
 	return rc ? rc : cop_report_cluster_row(&to->file->ops, &row);
 }
 
-/* The longest list of any rank and category has the length that the user requested, or all
+/* The longest list of any rank and category has as many rows as the user requested, or all
  * paths. */
 static void count_row(struct rank_reader *to, const char *category)
 {
@@ -306,7 +307,7 @@ static int take_path(void *arg, const char *path, size_t len, const struct cop_p
 		counts[COP_REPORT_TOP_EVENTS] =
 			cop_add_saturating(counts[COP_REPORT_TOP_EVENTS], c->count[i]);
 	}
-	/* Paths that were only touched are not in lists of used paths, either. */
+	/* Skip paths that were only touched, like lists of used paths do. */
 	return counts[COP_REPORT_TOP_EVENTS]
 		       ? cop_report_cluster_top(
 				 t->r->tables, cop_report_category[t->category], path, len, counts)

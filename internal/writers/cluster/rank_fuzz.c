@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fuzzes a file of a rank: the first byte selects its kind, the second the number of bytes per
- * read. Each rejection must have a reason; a file that is added twice must count twice. */
+/* Fuzzes a rank's file. The first byte selects its kind, and the second the number of bytes per
+ * read. Every rejection must have a reason; a file added twice must count twice. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One thread walks the directory and queues the ranks; the others read their files. On a parallel
- * file system most time is spent in open, so there may be more readers than processors; another one
- * starts only when the running ones do not keep up. The directory may have tens of thousands of
- * names and ranks share no files, so no list of names is stored.
+/* One thread walks the directory and queues the ranks; the others read the ranks' files. On a
+ * parallel file system open takes most of the time, so there may be more readers than processors,
+ * but another one starts only when the running ones do not keep up. The directory may have tens of
+ * thousands of names, and ranks share no files, so no list of names is kept.
  *
- * The lock protects the queue, its counters and the sums: files are read without the lock and added
- * under it. */
+ * The lock protects the queue, its counters and the sums. Threads read files without the lock and
+ * add them up under it. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <time.h>
@@ -25,16 +25,16 @@ struct work {
 	int failed;    /* the first -errno of any thread */
 	uint64_t read; /* ranks read so far */
 	uint64_t told_ms;
-	int dir, tables;                /* tables: of the ranks' raw tables; -1: none */
-	uint64_t every_path, most_used; /* ranks with all paths; with the most used only */
+	int dir, tables;                /* tables: directory of the raw tables; -1: none */
+	uint64_t every_path, most_used; /* ranks with all paths; ranks with only the most used */
 	struct ranks_result *out;
 	struct cop_observed_faults
-		no_top; /* missing top paths: faults only if other ranks have them */
+		no_top; /* missing top paths files; faults only if other ranks have them */
 	pthread_t reader[READERS_MAX];
 	unsigned readers;
 };
 
-/* Moves the next rank to stem; false at the end of the queue. */
+/* Moves the next rank to stem. Returns false at the end of the queue. */
 static bool next_stem(struct work *w, char stem[RANK_NAME_MAX])
 {
 	bool got;
@@ -186,7 +186,8 @@ static void *read_ranks(void *arg)
 	return NULL;
 }
 
-/* Lock held by the caller, and released during the wait for a change. Reports progress. */
+/* Waits for a change, and reports progress. Called with the lock held, which it releases while
+ * waiting. */
 static void wait_a_while(struct work *w, const struct cop_report_aggregate *what)
 {
 	struct timespec until = cop_moment(cop_now_ns() + LOOK_AGAIN_MS * COP_NS_PER_MS);
@@ -202,7 +203,7 @@ static void wait_a_while(struct work *w, const struct cop_report_aggregate *what
 	}
 }
 
-/* Starts another reader if there is none, or if the queue grows. Failure is not fatal if one is
+/* Starts another reader if there is none, or if the queue grows. Failure is fatal only if none is
  * running. */
 static int add_reader(struct work *w)
 {
@@ -236,8 +237,8 @@ static int queue_stem(
 	return rc;
 }
 
-/* Final files have no tag in their names; snapshot files contain the name of their folder. A
- * directory is treated as one or the other, so no rank is added twice. */
+/* Names of final files have no tag; names of snapshot files contain that of their directory. Treats
+ * a directory as one or the other, so that no rank is added twice. */
 static int find_tag(DIR *d, const char *dir, char tag[RANK_NAME_MAX])
 {
 	const char *slash = strrchr(dir, '/');
@@ -298,7 +299,7 @@ static void wait_for_readers(struct work *w, const struct cop_report_aggregate *
 		pthread_join(w->reader[i], NULL);
 }
 
-/* Missing top paths are a fault only if other ranks have them: -N is optional. */
+/* A missing top paths file is a fault only if other ranks have one, because -N is optional. */
 static void add_top_faults(struct work *w)
 {
 	struct cop_observed_faults *all = &w->out->faults;
@@ -341,7 +342,7 @@ static void work_free(struct work *w)
 	free(w);
 }
 
-/* Opens the folder of the raw tables of the ranks' final files, if it exists. */
+/* Opens the directory of the raw tables that belong to the final rank files, if it exists. */
 static int open_tables(const char *dir)
 {
 	static const char place[] = "/profiling/final", event[] = "_cache_event.output";

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sums on standard output. */
+/* Formats the sums for standard output. */
 #include "base/base/json.h"
 #include "writers/cluster/cluster_priv.h"
 
-/* Truncated, without bytes that control a terminal. */
+/* Truncates the name, and replaces bytes that could control a terminal. */
 static void print_name(struct cop_buf *out, const char *name)
 {
 	char plain[21];

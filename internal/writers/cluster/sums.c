@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sums, for read-only users. */
+/* Reads sums from a job directory without writing any. */
 #include <fcntl.h>
 
 #include "writers/cluster/cluster_priv.h"

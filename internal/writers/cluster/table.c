@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Raw tables (copper-formats.5) of Copper and Copper 1.0, as untrusted input. An events table is
+/* Reads raw tables (copper-formats(5)) of Copper and Copper 1.0 as untrusted input. An events table
+ * is
  *
  *     title {
  *     /path {
@@ -8,8 +9,8 @@
  *     }
  *     }
  *
- * and a table of sizes has "/path: 123" lines and two totals, in Copper 1.0 between bars. The kinds
- * of path lines are distinct: one ends in a brace, the other in a digit. */
+ * and a table of sizes has lines "/path: 123" and two totals, in Copper 1.0 between bars. Path
+ * lines of the two kinds are distinct: one ends in a brace, the other in a digit. */
 #include "writers/cluster/cluster.h"
 #include "base/walk/walk.h"
 
@@ -22,12 +23,12 @@ struct table {
 	cop_observed_visit *take;
 	void *arg;
 	struct cop_table_result *out;
-	char *path; /* path of the counts being read, in the buffer below */
+	char *path; /* the path whose counts are being read, in the buffer below */
 	size_t len;
 	struct cop_path_counts counts;
 	uint64_t lines;
 	int64_t depth; /* open braces */
-	bool totals;   /* totals of a table of sizes were read */
+	bool totals;   /* has read the totals of a table of sizes */
 	bool sizes;
 };
 
@@ -67,7 +68,7 @@ static int finish_path(struct table *t)
 	return rc;
 }
 
-/* Counts follow their path, so it is kept until the next one. */
+/* Counts follow their path, so keep it until the next one. */
 static int begin_path(struct table *t, const char *line, size_t len)
 {
 	int rc = finish_path(t);
@@ -83,7 +84,7 @@ static int begin_path(struct table *t, const char *line, size_t len)
 	return 0;
 }
 
-/* The length of the path in "/path: 123"; 0: no such line. */
+/* The length of the path in "/path: 123"; 0: not such a line. */
 static size_t before_size(const char *line, size_t len)
 {
 	size_t n = len;
@@ -161,7 +162,7 @@ static void other_line(struct table *t, const char *line, size_t len)
 		counts_line(t, line, len);
 }
 
-/* Whether a table can begin like this. */
+/* Whether a table can begin with this line. */
 static bool is_beginning(const char *line, size_t len)
 {
 	return len &&
@@ -181,7 +182,7 @@ static int one_line(struct table *t, const char *line, size_t len, bool whole)
 	return 0;
 }
 
-/* Splits blocks into lines, and skips overlong ones. */
+/* Splits blocks into lines, skipping overlong ones. */
 struct lines {
 	char *data;
 	size_t len;

@@ -12,7 +12,7 @@ struct input {
 	size_t left, step;
 };
 
-/* Returns the input in pieces, so that lines are cut anywhere. */
+/* Returns the input in pieces, so that lines are split anywhere. */
 static ssize_t read_input(void *arg, void *to, size_t len)
 {
 	struct input *in = arg;
@@ -46,8 +46,8 @@ static void read_in_steps(const uint8_t *data, size_t size, size_t step,
 		abort();
 }
 
-/* Whatever the input is, the paths that come out are normal, each comes once, and they are the same
- * however the bytes arrive. */
+/* For any input, paths must be normalized and unique, and must not depend on how the bytes
+ * arrive. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct cop_pathset one = {.seed = 1}, two = {.seed = 2};

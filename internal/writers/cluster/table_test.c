@@ -31,7 +31,7 @@ static ssize_t read_input(void *arg, void *to, size_t len)
 	return (ssize_t)n;
 }
 
-/* "path events absent ttl;" for each. */
+/* Appends "path events absent ttl;". */
 static int append_row(void *arg, const char *path, size_t len, const struct cop_path_counts *c)
 {
 	cop_buf_add(arg, path, len);
@@ -204,8 +204,7 @@ static void a_line_longer_than_any_path_is_passed_over(void **state)
 		assert_string_equal(got.data, "/b 0 0 0;");
 		assert_int_equal(r.odd, 1);
 		cop_buf_free(&got);
-		/* As the first line it means that the file is no table, and the rest is not
-		 * read. */
+		/* As the first line, it makes the file no table, and the rest is not read. */
 		r = read_text(text + 4, strlen(text + 4), step, COP_OBSERVED_OTHER, &got);
 		assert_int_equal(r.verdict, COP_OBSERVED_NONE);
 		assert_string_equal(got.data, "");
@@ -275,7 +274,7 @@ static void a_path_is_stored_once_and_its_counts_add_up(void **state)
 	cop_observed_pathset_free(&s);
 }
 
-/* Whatever the order of ranks, and whether one file has all paths or each has its own. */
+/* Neither the order of ranks matters, nor whether one file has all paths or each has its own. */
 static void the_order_of_adding_does_not_matter(void **state)
 {
 	struct cop_pathset a = {.seed = 1}, b = {.seed = 2};

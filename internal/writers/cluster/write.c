@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cluster files of copper-formats.5. */
+/* Writes the cluster files of copper-formats(5). */
 #include "base/table/table.h"
 #include "writers/cluster/cluster_priv.h"
 
@@ -133,7 +133,7 @@ static void fill_summary(const struct output *o, struct cop_buf *out)
 	cop_buf_str(out, "# Cluster Profiling Summary\n\n- Input directory: ");
 	cop_csv_markdown(out, o->input, strlen(o->input));
 	cop_buf_printf(out, "\n- Rank summaries aggregated: `%" PRIu64 "`\n", o->c->ranks);
-	/* Copper 1.0's files do not have this metric. */
+	/* Files of Copper 1.0 do not have this metric. */
 	if (cop_report_rows_find(&o->c->metrics, "storage_operations"))
 		cop_buf_str(out,
 			"- Where the kernel answers repeated requests by itself (a job without `copper mount --observe`), all counts, including those by path, count "
@@ -149,7 +149,7 @@ static void fill_summary(const struct output *o, struct cop_buf *out)
 		cop_buf_printf(out, "\n## Path Coverage Analysis\n\n%s", o->coverage);
 }
 
-/* The header is that of a rank's file. */
+/* Has the same header as a rank's file. */
 static void fill_top_paths(const struct output *o, struct cop_buf *out)
 {
 	cop_buf_str(out,

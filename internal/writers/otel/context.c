@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parent trace of the job, if the program that started it set TRACEPARENT and TRACESTATE. */
+/* Finds the job's parent trace, if the program that started the job set TRACEPARENT and
+ * TRACESTATE. */
 #include "writers/otel/otel_priv.h"
 
 #include "base/log/log.h"
 
-/* An invalid parent is ignored, together with its tracestate. */
+/* Ignores an invalid parent, along with its tracestate. */
 static void take_parent(struct cop_otel_trace *p)
 {
 	const char *parent = getenv("TRACEPARENT"), *state = getenv("TRACESTATE");
@@ -24,7 +25,7 @@ static void take_parent(struct cop_otel_trace *p)
 			"no spans are written: TRACEPARENT says that nobody records its trace");
 }
 
-/* From the environment, or a new trace. 0 or -errno. */
+/* Takes the trace from the environment, or begins a new one. 0 or -errno. */
 static int fill_trace(struct cop_otel_trace *p)
 {
 	int rc = 0;

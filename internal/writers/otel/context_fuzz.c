@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A traceparent and a tracestate, as the program that started the job may have put them into the
+/* A traceparent and a tracestate, as the program that starts the job may put them into the
  * environment. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-/* A parsed version 00 is written back unchanged, except for flags of later levels. */
+/* A parsed version 00 must be written back unchanged, except for flags of later levels. */
 static void check(const char *text, const struct cop_otlp_context *c)
 {
 	char again[56] = "00-";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cases of the W3C's own test suite for Trace Context, and our own edge cases. */
+/* Cases from the W3C's test suite for Trace Context, and our own edge cases. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static void a_parent_is_read(void **state)
 		{"00-" TRACE "-" SPAN "-02", 2},
 		{"00-" TRACE "-" SPAN "-ff", 3}, /* the other flags belong to later levels */
 		{"cc-" TRACE "-" SPAN "-01", 1}, /* a later version, */
-		{"cc-" TRACE "-" SPAN "-01-what-will-be", 1}, /* perhaps longer */
+		{"cc-" TRACE "-" SPAN "-01-what-will-be", 1}, /* which may be longer */
 		{"cc-" TRACE "-" SPAN "-01-", 1},
 	};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All strings are copied: a detached follower thread may outlive the telemetry. */
+/* Copies all strings, because a detached follower thread may outlive the telemetry. */
 #include "writers/otel/otel_priv.h"
 
 /* ---- the starts ---- */
@@ -9,8 +9,8 @@ static int64_t wall_ns(const struct cop_telemetry_sum *sum, int64_t us)
 	return cop_telemetry_sum_unix_ns(sum) + us * 1000;
 }
 
-/* The node's arrival at the barrier. All nodes leave the barrier together, so only the time before
- * it distinguishes them. */
+/* When the node reached the barrier. All nodes leave it together, so only the time before it
+ * differs. */
 static int64_t reached_us(const struct cop_telemetry_node *n)
 {
 	int64_t us = n->start_us;
@@ -20,7 +20,7 @@ static int64_t reached_us(const struct cop_telemetry_node *n)
 	return us;
 }
 
-/* Inserts into the sorted list of the (at most 16) slowest nodes. */
+/* Inserts a node into the sorted list of the SLOWEST slowest nodes. */
 static size_t insert_slowest(const struct cop_telemetry_node *slowest[SLOWEST], size_t n,
 	const struct cop_telemetry_node *node)
 {
@@ -93,7 +93,7 @@ static void take_events(struct facts *f, const struct cop_telemetry_sum *sum,
 		if (!to->host || !to->detail)
 			break;
 	}
-	/* The last one may be incomplete. */
+	/* The last fact may be incomplete. */
 	if (f->n && (!f->fact[f->n - 1].host || !f->fact[f->n - 1].detail)) {
 		free(f->fact[f->n - 1].host);
 		free(f->fact[--f->n].detail);

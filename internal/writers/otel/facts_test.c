@@ -48,8 +48,8 @@ static const char *host_of(void *ctx, uint32_t rank)
 	return name;
 }
 
-/* A node that begins a second into the clock, prepares for prepare_ms, and then waits until second
- * 3. */
+/* Adds a node that starts at second 1 of the clock, prepares for prepare_ms, and then waits until
+ * second 3. */
 static void add_node(struct cop_telemetry_sum *sum, uint32_t rank, unsigned prepare_ms)
 {
 	struct cop_telemetry *t;
@@ -128,7 +128,7 @@ static size_t count(const char *text, const char *what)
 	return n;
 }
 
-/* Every event is a record, in lines of 64; the job's span has the first 128. */
+/* Every event becomes a record, in lines of 64; the job's span has the first 128. */
 static void many_events_are_many_lines_and_some_are_left_out_of_the_span(void **state)
 {
 	static const struct cop_otlp_source from = {{NULL, 0}, "1"};

@@ -49,7 +49,7 @@ void cop_otel_take_totals(struct totals *t, const struct cop_op_sum *sum)
 /* ---- a line ---- */
 
 struct row {
-	const char *name, *unit, *description; /* name NULL: a point of the previous metric */
+	const char *name, *unit, *description; /* name NULL: another point of the previous metric */
 	enum cop_counter counter;
 	const char *key, *value;
 };
@@ -62,7 +62,7 @@ static const struct row rows[] = {
 #undef COP_POINT
 };
 #define ROWS COP_ARRAY_SIZE(rows)
-/* Metrics other than counters: nodes by state, cache, memory, CPU; and latencies. */
+/* Metrics other than counters: nodes by state, cache, memory, CPU, and latencies. */
 #define OTHERS 16u
 
 struct line {
@@ -139,7 +139,7 @@ static void add_nodes(struct line *l, const struct cop_follow_numbers *n)
 	add_point(l, "state", "missing")->whole = n->missing;
 }
 
-/* Answers to a stop do not contain table sizes. */
+/* Adds cache, memory and CPU. Answers to a stop have no cache sizes. */
 static void add_machines(struct line *l, const struct cop_follow_numbers *n)
 {
 	if (n->usage.limit_bytes) {
@@ -192,7 +192,7 @@ static void add_latencies(struct line *l, const struct totals *t)
 	for (unsigned op = 0; op < COP_PROF_OPS; op++)
 		if (count_calls(&t->latency[op]))
 			add_histogram(l, op, &t->latency[op]);
-	/* Without a profile there are no measurements: removes the metric. */
+	/* Without a profile there are no latencies, so remove the metric. */
 	if (!l->metric[l->metrics - 1].n)
 		l->metrics--;
 }
@@ -205,8 +205,8 @@ static bool has_fallen(const struct series *s, const struct cop_follow_numbers *
 	return n->machine.cpu_us && n->machine.cpu_us < s->last_cpu_us;
 }
 
-/* Restarts sums that decreased, from the last line on. Times are monotonic even if the wall clock
- * is not. */
+/* If a sum decreased, restarts the sums at the time of the last line. Times never go backwards,
+ * even if the wall clock does. */
 static void go_on(struct series *s, const struct cop_follow_numbers *n)
 {
 	if (has_fallen(s, n))

@@ -26,7 +26,7 @@ static void every_counter_has_one_instrument(void **state)
 	(void)state;
 	for (size_t i = 0; i < COP_ARRAY_SIZE(counted); i++)
 		times[counted[i]]++;
-	/* The sum of the kinds. */
+	/* fabric.rejected is the sum of its kinds. */
 	times[COP_FABRIC_REJECTED]++;
 	for (unsigned c = 0; c < COP_COUNTERS; c++)
 		if (times[c] != 1)
@@ -54,7 +54,7 @@ static void lines_become_rarer_and_end(void **state)
 	assert_false(cop_otel_is_due(&p));
 }
 
-/* The values of a metric's points in a line, added up; start is that of the last one. */
+/* Adds up the values of a metric's points in a line; *start is the last point's. */
 static uint64_t sum_of(const char *line, const char *metric, unsigned long long *start)
 {
 	char name[64];
@@ -100,7 +100,7 @@ static void sums_that_fall_begin_anew_at_the_line_before(void **state)
 	}
 }
 
-/* A latency that equals a bound is in the bucket below it. */
+/* A latency equal to a bound belongs to the bucket below it. */
 static void latencies_are_in_the_buckets_of_their_bounds(void **state)
 {
 	static const struct {

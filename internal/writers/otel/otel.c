@@ -24,7 +24,7 @@ static void start_record(const struct cop_otel *o, const struct cop_otlp_source 
 
 /* ---- events of nodes ---- */
 
-/* The number of records in one line, limited by what receivers accept. */
+/* Records per line; receivers limit the length of a line. */
 #define BATCH 64u
 
 struct batch {
@@ -96,7 +96,8 @@ void cop_otel_end_records(const struct cop_otel *o, const struct cop_otlp_source
 	cop_otlp_logs(out, from, &r, 1);
 }
 
-/* The file is opened for each line to detect its removal. A line is written by one call. */
+/* Opens the file for each line, to notice if it has been removed. Writes each line with one
+ * call. */
 
 static void otel_path(const struct files *f, enum file which, char out[PATH_MAX + 16])
 {
@@ -119,8 +120,8 @@ static int open_it(const char *path, int flags)
 	return rc ? rc : fd;
 }
 
-/* Replaces an earlier job's file instead of truncating it, so its readers can continue. */
-/* Creates an empty file, replacing an old one. 0 or -errno with a message. */
+/* Creates an empty file. Replaces an earlier job's file instead of truncating it, so that its
+ * readers can continue. 0 or -errno with a message. */
 static int make_file(struct files *f, enum file which, struct cop_err *err)
 {
 	char path[PATH_MAX + 16];
@@ -138,7 +139,7 @@ static int make_file(struct files *f, enum file which, struct cop_err *err)
 	return 0;
 }
 
-/* If a full disk cut the line short, the partial line is truncated again. */
+/* Writes the line. If a full disk cuts it short, removes the partial line. */
 static int write_whole(int fd, const struct cop_buf *line)
 {
 	struct stat before;
@@ -174,7 +175,7 @@ static int append_line(
 	return rc ? cop_err_set(err, -rc, "%s: %s", path, strerror(-rc)) : 0;
 }
 
-/* Appends a line completely or not at all; a failure is logged once. */
+/* Appends a line in full or not at all. Logs only the first failure. */
 static void append(struct files *f, enum file which, const struct cop_buf *line)
 {
 	struct cop_err err = {0};
@@ -259,7 +260,7 @@ static void take_round(void *ctx, const struct cop_follow_numbers *n)
 		put_numbers(o, n, NULL);
 }
 
-/* Without the sums of the stop, the last known numbers are final. */
+/* If no sums arrive at the stop, the last known numbers are final. */
 static void end(void *ctx, uint64_t deadline_ms)
 {
 	struct cop_otel *o = ctx;
@@ -318,13 +319,14 @@ static const struct cop_follower_ops ops = {.thread = "otel",
 
 /* ---- the start ---- */
 
-/* The only attribute that the semantic conventions define as a number. */
+/* Whether the semantic conventions define this attribute as a number: only one is. */
 static bool is_number(const char *key)
 {
 	return strcmp(key, "process.pid") == 0;
 }
 
-/* Truncates long values: a list of thousands of nodes would be repeated in every line. */
+/* Truncates long values, because every line repeats them: a node list can have thousands of
+ * names. */
 static void add_resource(void *arg, const char *key, const char *value)
 {
 	struct resource *r = arg;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* otel.c implements follow's callbacks and calls the other files: facts.c stores the nodes' final
- * reports; context.c finds the job's trace; spans.c and numbers.c format lines.
+ * reports, context.c finds the job's trace, and spans.c and numbers.c format lines.
  *
- * Until the end, the main thread owns `end` and the totals, and the follower's thread the rest. */
+ * Until the job ends, the main thread owns its outcome and the totals; the follower's thread owns
+ * the rest. */
 #ifndef COP_WRITERS_OTEL_PRIV_H
 #define COP_WRITERS_OTEL_PRIV_H
 
@@ -13,8 +14,8 @@
 #include "prof/profile/profile.h"
 #include "prof/telemetry/telemetry.h"
 
-/* After PACE_LINES lines of metrics the interval doubles, so a job of n intervals writes about
- * PACE_LINES * log2(n / PACE_LINES) lines, and at most LINES_MAX plus the last one. */
+/* The interval doubles after every PACE_LINES lines of metrics. So a job of n intervals writes
+ * about PACE_LINES * log2(n / PACE_LINES) lines, and at most LINES_MAX plus the last one. */
 #define PACE_LINES 128u
 #define LINES_MAX 4096u
 #define RESOURCE_MAX 24u
@@ -24,7 +25,7 @@ enum file { TRACES, METRICS, LOGS, FILES };
 
 /* ---- numbers.c ---- */
 
-/* Latencies of one operation. Bucket bounds: 2^10 - 1, 2^11 - 1, … 2^36 - 1 ns. */
+/* Latencies of one operation. Bucket bounds are 2^10 - 1, 2^11 - 1, … 2^36 - 1 ns. */
 #define LATENCY_FIRST 10u
 #define LATENCY_LAST 36u
 #define LATENCY_BOUNDS (LATENCY_LAST - LATENCY_FIRST + 1)
@@ -40,15 +41,15 @@ struct totals {
 	struct latency latency[COP_PROF_OPS];
 };
 
-/* The state of the sums. They restart if one decreases: a node that was counted no longer
- * answers. */
+/* The state of the sums. They restart if one decreases, which happens when a node stops
+ * answering. */
 struct series {
-	uint64_t start_ns, time_ns; /* start of the sums; time of the last line */
+	uint64_t start_ns, time_ns; /* when the sums started; time of the last line */
 	struct cop_stats last;
 	uint64_t last_cpu_us;
 };
 
-/* Selects the rounds that get a line. */
+/* Selects which rounds get a line. */
 struct pace {
 	uint64_t rounds, stride; /* stride 0 means 1 */
 	unsigned lines, lines_all;
@@ -56,11 +57,11 @@ struct pace {
 bool cop_otel_is_due(struct pace *p);
 
 void cop_otel_take_totals(struct totals *t, const struct cop_op_sum *sum);
-/* totals NULL: only the numbers. */
+/* totals: NULL to write only the numbers. */
 void cop_otel_metrics(struct cop_buf *out, const struct cop_otlp_source *from, struct series *s,
 	const struct cop_follow_numbers *n, const struct totals *totals);
 
-/* ---- facts.c: node events, received at the stop ---- */
+/* ---- facts.c: node events, which arrive at the stop ---- */
 
 #define SLOWEST 16u
 
@@ -68,7 +69,7 @@ struct node_start {
 	uint32_t rank;
 	char *host;
 	int64_t start_ns,
-		reached_ns; /* wall clock: start of the node, and its arrival at the barrier */
+		reached_ns; /* wall clock: when the node started, and when it reached the barrier */
 	uint64_t phase_us[COP_TELEMETRY_PHASES];
 };
 struct fact {
@@ -84,11 +85,11 @@ struct facts {
 	size_t n;
 	uint64_t dropped;
 };
-/* Drops facts if memory runs out. */
+/* Copies the facts; drops some if memory runs out. */
 void cop_otel_take_facts(struct facts *f, const struct cop_telemetry_sum *sum,
 	const char *(*host)(void *ctx, uint32_t rank), void *ctx);
 void cop_otel_free_facts(struct facts *f);
-/* Whether the event is a problem, not normal progress. */
+/* Whether the event is a problem instead of normal progress. */
 bool cop_otel_is_trouble(enum cop_telemetry_kind kind);
 
 /* ---- context.c ---- */
@@ -137,15 +138,15 @@ struct cop_otel {
 	bool begun;
 	struct series series;
 	struct pace pace;
-	bool has_latest; /* the latest answer has no line yet */
+	bool has_latest; /* the latest answer has not been written yet */
 	struct cop_follow_numbers latest;
 };
-/* Several lines: events of the nodes, then the end of the job. */
+/* Appends several lines: the nodes' events, then the end of the job. */
 void cop_otel_end_records(const struct cop_otel *o, const struct cop_otlp_source *from,
 	int64_t now_ns, struct cop_buf *out);
 
 /* ---- spans.c ---- */
-/* The startup; the job and its end, with the activity of the nodes. */
+/* Append spans: for the startup; and for the job and its end, with the activity of the nodes. */
 void cop_otel_start_span(const struct cop_otel *o, const struct cop_otlp_source *from,
 	int64_t now_ns, struct cop_buf *out);
 void cop_otel_end_spans(const struct cop_otel *o, const struct cop_otlp_source *from,

@@ -88,7 +88,7 @@ static void close_line(struct cop_json *j)
 
 /* ---- traces ---- */
 
-/* Flag bits: "parent is remote" is known; and its value. */
+/* Flag bits: whether it is known that the parent is remote, and whether it is. */
 #define KNOWS_REMOTE 0x100u
 #define IS_REMOTE 0x200u
 #define SPAN_KIND_INTERNAL 1u

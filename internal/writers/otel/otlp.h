@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* otlp: spans, metrics and log records of OpenTelemetry as text: JSON in OTLP's mapping
- * (opentelemetry.io/docs/specs/otlp), one TracesData, MetricsData or LogsData per line, as written
- * by OpenTelemetry's file exporter and read by the collector's otlpjsonfile receiver. Identifiers
- * are hexadecimal, 64-bit integers are strings, enumerations are numbers, times are nanoseconds
- * since 1970. Also parses the W3C trace context of the environment. Does not access files or nodes.
+/* otlp: formats OpenTelemetry spans, metrics and log records as JSON in the OTLP mapping
+ * (opentelemetry.io/docs/specs/otlp): one TracesData, MetricsData or LogsData per line, the format
+ * that OpenTelemetry's file exporter writes and the collector's otlpjsonfile receiver reads.
+ * Identifiers are hexadecimal, 64-bit integers are strings, enums are numbers, and times are
+ * nanoseconds since 1970. Also parses the W3C trace context from the environment. Does not access
+ * files or nodes.
  *
- * Arguments are not modified. A line ends with a newline; the buffer records an allocation failure.
- * The length of a line is not limited, so a caller with many items writes several lines. */
+ * Arguments are not modified. Every line ends with a newline; the buffer records allocation
+ * failures. Lines have no length limit, so a caller with many items should write several lines. */
 #ifndef COP_WRITERS_OTEL_OTLP_H
 #define COP_WRITERS_OTEL_OTLP_H
 
@@ -25,7 +26,7 @@ struct cop_otlp_attributes {
 	size_t n;
 };
 
-/* The source of the data: the resource, and this program's version as the scope. */
+/* Where the data comes from: the resource, and this program's version as the scope. */
 struct cop_otlp_source {
 	struct cop_otlp_attributes resource;
 	const char *version;
@@ -33,7 +34,7 @@ struct cop_otlp_source {
 
 /* ---- traces ---- */
 
-/* Identifies a span: its trace and span identifiers. */
+/* Identifies a span by its trace and span identifiers. */
 struct cop_otlp_context {
 	uint8_t trace[COP_OTLP_TRACE_SIZE];
 	uint8_t span[COP_OTLP_SPAN_SIZE];
@@ -89,9 +90,9 @@ void cop_otlp_logs(struct cop_buf *out, const struct cop_otlp_source *from,
 
 struct cop_otlp_point {
 	struct cop_otlp_attributes attributes;
-	uint64_t start_ns, time_ns; /* start 0: none, for gauges */
+	uint64_t start_ns, time_ns; /* start_ns 0: none, for gauges */
 	bool is_real;
-	double real; /* printed with nanosecond precision */
+	double real; /* printed with nine decimals */
 	uint64_t whole;
 };
 
@@ -99,9 +100,9 @@ struct cop_otlp_histogram {
 	struct cop_otlp_attributes attributes;
 	uint64_t start_ns, time_ns;
 	double sum, max;
-	const double *bound; /* ascending; bucket i holds values up to and including bound i */
+	const double *bound; /* ascending; bucket i counts values up to and including bound i */
 	size_t bounds;
-	const uint64_t *bucket; /* one more than bounds; the sum is the count */
+	const uint64_t *bucket; /* one more element than bound; their sum is the count */
 };
 
 enum cop_otlp_kind {
@@ -125,10 +126,11 @@ void cop_otlp_metrics(struct cop_buf *out, const struct cop_otlp_source *from,
 
 #define COP_OTLP_STATE_MAX 512u
 
-/* Parses a traceparent: 0, or -EBADMSG, to be treated as no parent. Keeps only the flags of level
- * 2, sampled and random; of later versions, only the known fields are parsed. */
+/* Parses a traceparent header. 0, or -EBADMSG, which callers treat as no parent. Keeps only the
+ * flags that level 2 defines, sampled and random; in later versions, parses only the known
+ * fields. */
 int cop_otlp_parent(const char *traceparent, struct cop_otlp_context *out);
-/* Whether a tracestate may be propagated: at most 32 members key=value and COP_OTLP_STATE_MAX
+/* Whether a tracestate may be propagated: at most 32 key=value members and COP_OTLP_STATE_MAX
  * bytes. */
 bool cop_otlp_is_state(const char *tracestate);
 /* New random identifiers, never all zeros. 0 or -errno. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* W3C Trace Context, levels 1 and 2: version-trace-span-flags, in lower-case hexadecimal digits. A
- * later version may append fields after a dash; only the known fields are parsed. */
+/* W3C Trace Context, levels 1 and 2: version-trace-span-flags, in lower-case hexadecimal digits.
+ * Later versions may append more fields after a dash, which are ignored. */
 #include "otlp.h"
 
 #include <sys/random.h>
@@ -17,7 +17,7 @@ static int digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Parses n bytes as hexadecimal digits, up to the required end character. */
+/* Parses the hexadecimal digits of n bytes, which must be followed by end. */
 static bool read_bytes(const char *text, char end, uint8_t *out, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {

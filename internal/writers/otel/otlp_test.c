@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The form of the lines. scripts/t/t1810-otel.sh tests with protobuf that OpenTelemetry's
- * definitions agree. */
+/* Tests the format of the lines. scripts/t/t1810-otel.sh checks them against OpenTelemetry's
+ * protobuf definitions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

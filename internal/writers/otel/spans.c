@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One trace for the job: a span from the start of rank 0 to its end, with child spans for the
- * startup (with the phases of the slowest nodes), the prefetch and the stop. */
+/* The job's trace: a span from the start of rank 0 to its end, with child spans for the startup
+ * (including the phases of the slowest nodes), the prefetch and the stop. */
 #include "writers/otel/otel_priv.h"
 
 static struct cop_otlp_span child_span(const struct cop_otel *o,
@@ -42,7 +42,7 @@ struct starts {
 	char name[COP_TELEMETRY_PHASES][48];
 };
 
-/* Skips a span if no identifier can be generated. */
+/* Adds a span, unless no identifier can be generated. */
 static void add_span(struct starts *s, struct cop_otlp_span span)
 {
 	if (cop_otlp_new_span(span.at.span) == 0)
@@ -120,7 +120,7 @@ static bool find_prefetch(const struct cop_otel *o, struct cop_otlp_span *span)
 
 /* ---- the job ---- */
 
-/* The limit per span of OpenTelemetry's SDKs; the log has all events. */
+/* The per-span limit of OpenTelemetry's SDKs; the log has all events. */
 #define EVENTS_MAX 128u
 
 struct troubles {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* reports.c handles one node, sums.c all nodes. Neither calls the other; both call warn.c. There is
- * no lock: prof and stats own the counters, the main thread everything else. */
+/* reports.c handles one node, and sums.c all nodes. Neither calls the other; both call warn.c. No
+ * lock is needed: prof and stats own the counters, and the main thread owns everything else. */
 #ifndef COP_WRITERS_RANK_PRIV_H
 #define COP_WRITERS_RANK_PRIV_H
 
@@ -14,11 +14,11 @@ struct cop_tally {
 };
 
 /* ---- warn.c ---- */
-/* Evaluates this node's counters. */
+/* Finds advice on this node's counters. */
 void cop_tally_judge_own(
 	struct cop_tally *t, const struct cop_stats *stats, struct cop_advices *out);
 void cop_tally_judge(const struct cop_op_sum *sum, struct cop_advices *out);
-/* Adds a sum's other inputs of advice to the counters. */
+/* Adds to the sum what advice needs besides counters. */
 void cop_tally_add_facts(struct cop_tally *t, struct cop_op_sum *sum);
 
 #endif

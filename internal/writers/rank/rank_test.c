@@ -16,7 +16,7 @@
 
 #include "writers/rank/rank.h"
 
-/* A job of three nodes in a directory of its own. */
+/* A job of three nodes in its own directory. */
 struct job {
 	char dir[64], tmp[80];
 	struct cop_job_host host[3];
@@ -86,7 +86,7 @@ static bool is_there(struct job *j, const char *name)
 	return access(path, F_OK) == 0;
 }
 
-/* Puts a file where a folder should be. */
+/* Puts a file where a directory should be. */
 static void spoil(struct job *j, const char *name)
 {
 	char path[256];
@@ -188,7 +188,7 @@ static void the_cache_is_listed(void **state)
 
 /* ---- all nodes ---- */
 
-/* Two of the three nodes have answered, the last one has not. */
+/* Sums up two of the three nodes; the last one has not answered. */
 static void sum_up(struct job *j, struct cop_op_sum *sum)
 {
 	*sum = (struct cop_op_sum){.nodes = 2, .dead = 1, .missing = 1, .lost = {2}};
@@ -232,7 +232,7 @@ static char *content(struct job *j, const char *name)
 	return text;
 }
 
-/* A file changed on each of two nodes, one of which had too small a cache. */
+/* A file changed on each of two nodes, and the cache of one node was too small. */
 static void warnings_are_in_the_files_and_told(void **state)
 {
 	struct job *j = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The profile of one node: created at startup, written at snapshots and at the end. */
+/* The profile of one node: created at startup, and written at snapshots and at the end. */
 #include "writers/rank/rank_priv.h"
 
 #include <dirent.h>
@@ -20,8 +20,8 @@ static bool has_files(const char *path)
 	return found;
 }
 
-/* Scripts expect these folders from the start, even if they remain empty. One node suffices: the
- * others create missing ones. */
+/* Scripts expect these directories from the start, even if they stay empty. Only rank 0 creates
+ * them; other nodes create directories as needed. */
 static void make_folders(const struct cop_tally *t)
 {
 	static const char *const folders[] = {
@@ -39,7 +39,7 @@ static void make_folders(const struct cop_tally *t)
 	}
 }
 
-/* Files of an earlier run are kept, and copper aggregate cannot distinguish runs. */
+/* Files of earlier runs are kept, and copper aggregate cannot tell runs apart. */
 static void warn_of_earlier_runs(const struct cop_tally *t)
 {
 	char path[4096 + 32];
@@ -182,7 +182,7 @@ void cop_tally_sizes(struct cop_tally *t, struct cop_buf *out)
 
 /* ---- reports ---- */
 
-/* With thousands of ranks, the ranks' files dominate the cost of a report. */
+/* Whether this node writes its own files, which dominate the cost of a report in a large job. */
 static bool writes_profile(const struct cop_tally *t)
 {
 	return t->prof &&
@@ -198,8 +198,8 @@ static int write_profile(
 	struct cop_err own = {0};
 	int rc;
 
-	/* A requested report includes the sizes at any level; other reports only with full
-	 * paths. */
+	/* Reports that a user requested include sizes at any level; others only at the full
+	 * level. */
 	sizes.asked = tag && strcmp(tag, COP_TALLY_ASKED_TAG) == 0;
 	rc = cop_prof_snapshot(p, tag, full || sizes.asked ? &sizes : NULL, &own);
 	if (rc)
@@ -209,7 +209,7 @@ static int write_profile(
 	return rc == -ENOENT ? -EIO : rc;
 }
 
-/* A failed report does not stop the node. */
+/* A report that fails does not stop the node. */
 int cop_tally_write(struct cop_tally *t, const char *tag, struct cop_err *err)
 {
 	return writes_profile(t) ? write_profile(t, t->prof, tag, err) : -ENOENT;

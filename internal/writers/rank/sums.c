@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cluster files, from the sums received through the tree: the numbers that copper aggregate
- * computes from the files of the nodes, plus quantiles over all nodes, their counters, and their
- * most used paths. */
+/* Writes the cluster files from the sums that arrive through the tree. They contain the numbers
+ * that copper aggregate computes from the nodes' files, plus quantiles, counters and the most used
+ * paths over all nodes. */
 #include "writers/rank/rank_priv.h"
 
 #include <dirent.h>
@@ -79,7 +79,7 @@ static int fill_cluster(const struct cop_tally_job *job, struct cop_report_clust
 	return rc;
 }
 
-/* Adds lines to the summary if nodes are missing: how many, and which did not answer. */
+/* If nodes are missing, says in the summary how many, and which did not answer. */
 static void note_missing(
 	const struct cop_tally_job *job, const struct cop_op_sum *sum, struct cop_buf *out)
 {
@@ -101,7 +101,7 @@ static void note_missing(
 		cop_buf_str(out, "\n");
 }
 
-/* Writes the file next to the others; copper report searches for this name. */
+/* Writes the warnings next to the other files; copper report looks for this name. */
 static int write_warnings(const struct cop_advices *a, const char *dir, struct cop_err *err)
 {
 	struct cop_buf text = {0};
@@ -135,7 +135,7 @@ static int write_into(const struct cop_tally_job *job, const struct cop_op_sum *
 		  : cop_prof_write_sums(sum->prof, dir, "cluster", job->source, &sum->stats, err);
 }
 
-/* Removes a folder created by this process, with only files in it. */
+/* Removes a directory that this process created, and the files in it. */
 static void clear_away(const char *dir)
 {
 	DIR *d = opendir(dir);
@@ -148,7 +148,7 @@ static void clear_away(const char *dir)
 	rmdir(dir);
 }
 
-/* Once the nodes have ended, no other copy of the sums exists. */
+/* Saves the sums in $TMPDIR, because no other copy exists once the nodes have stopped. */
 static void keep_elsewhere(const struct cop_tally_job *job, const struct cop_op_sum *sum,
 	const struct cop_report_cluster *c, struct cop_err *err)
 {
@@ -157,7 +157,7 @@ static void keep_elsewhere(const struct cop_tally_job *job, const struct cop_op_
 	char dir[512], why[sizeof(err->text)], *end;
 
 	snprintf(why, sizeof(why), "%s", err->text);
-	/* Keeps the error without the hint after it. */
+	/* Keep the error, but not the hint after it. */
 	end = strrchr(why, ';');
 	if (end)
 		*end = '\0';
@@ -234,7 +234,7 @@ int cop_tally_write_sums(
 
 	if (!*job->job_dir)
 		return 0;
-	/* Requested files first, in case there is space for only one. */
+	/* Write what the user requested first, in case the disk fills up. */
 	if (sum->prof && cop_prof_sum_nodes(sum->prof))
 		rc = write_prof(job, sum, err);
 	cop_tally_write_telemetry(job, sum->telemetry, "cluster");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Converts counters to warnings: collects the inputs of advice. */
+/* Turns counters into warnings: collects what advice needs. */
 #include "base/log/log.h"
 #include "writers/rank/rank_priv.h"
 

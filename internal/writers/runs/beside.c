@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* STORE.d: a file per record that could not be written into the store. */
+/* STORE.d: one file per record that could not be written to the store. */
 #include "writers/runs/store_priv.h"
 
 #include <dirent.h>
@@ -19,7 +19,7 @@ static int make_folder(const char *path, char dir[PATH_MAX])
 	return !rc && mkdir(dir, 0777) && errno != EEXIST ? -errno : rc;
 }
 
-/* A reader that has imported all records removes the folder, perhaps during this write. */
+/* A reader that has imported all records removes the directory, perhaps during this write. */
 int cop_store_put_beside(const char *path, const struct cop_runrec *r, struct cop_err *err)
 {
 	char dir[PATH_MAX], file[PATH_MAX + 64];
@@ -85,14 +85,14 @@ struct each {
 	struct cop_buf *notes;
 };
 
-/* Whether the record remains. */
+/* Returns whether the record remains. */
 static bool take_file(const struct each *e, const char *file)
 {
 	struct cop_runrec r = {0};
 	struct cop_err err = {0};
 	int rc = cop_store_read_record(file, &r, &err);
 
-	/* Another reader has imported it in the meantime. */
+	/* Another reader has imported it. */
 	if (rc == -ENOENT)
 		return false;
 	if (rc && e->notes)

@@ -6,7 +6,7 @@
 #define TEXT_OF(x) #x
 #define NUMBER_TEXT(x) TEXT_OF(x)
 
-/* copper-formats(5) documents these tables. Every change to them raises COP_STORE_FORM. */
+/* copper-formats(5) documents these tables. Increment COP_STORE_FORM with every change to them. */
 static const char schema[] =
 	"CREATE TABLE run (id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL, \"group\" TEXT NOT NULL,"
 	" status TEXT NOT NULL CHECK (status IN ('RUNNING', 'FINISHED', 'FAILED')),"
@@ -30,7 +30,7 @@ static const char schema[] =
 	"CREATE VIEW metric_last AS SELECT run, key, value, step, time FROM metric AS m"
 	" WHERE step = (SELECT max(step) FROM metric WHERE run = m.run AND key = m.key);";
 
-/* The errno of an SQLite result code. */
+/* Maps an SQLite result code to -errno. */
 static int errno_of(int code)
 {
 	switch (code & 0xff) {
@@ -82,7 +82,7 @@ int cop_store_fail(sqlite3 *db, const char *name, int code, struct cop_err *err)
 {
 	int rc = errno_of(code);
 
-	/* SQLite reports a full disk like this while writing its journal. */
+	/* SQLite reports a full disk as an I/O error while writing its journal. */
 	if (rc == -EIO && db && sqlite3_system_errno(db) == ENOSPC)
 		rc = -ENOSPC;
 	if (rc == -EIO && db && sqlite3_system_errno(db) == ENOLCK)
@@ -91,7 +91,7 @@ int cop_store_fail(sqlite3 *db, const char *name, int code, struct cop_err *err)
 		sentence_for(rc, db ? sqlite3_errmsg(db) : sqlite3_errstr(code)));
 }
 
-/* Waits briefly, until the connection's deadline. */
+/* SQLite's busy handler: sleeps briefly, and gives up at the connection's deadline. */
 static int wait_for_lock(void *arg, int tries)
 {
 	uint64_t deadline_ms = (uintptr_t)arg, now_ms = cop_now_ms();
@@ -112,7 +112,7 @@ int cop_store_db_open(const char *path, int flags, const char *vfs, uint64_t dea
 		return cop_store_fail(*db, path, code, err);
 	sqlite3_busy_handler(*db, wait_for_lock, (void *)(uintptr_t)deadline_ms);
 #ifdef SQLITE_DBCONFIG_TRUSTED_SCHEMA
-	/* Restricts views and triggers in other users' files to plain SQL. */
+	/* Restrict views and triggers in other users' files to plain SQL. */
 	sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 #endif
 	return 0;

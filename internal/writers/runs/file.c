@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checks a file before SQLite opens it (the header of its file format). */
+/* Checks the header of a file before SQLite opens it. */
 #include "writers/runs/store_priv.h"
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #define HEADER 100
 #define AT_USER_VERSION 60
 #define AT_APPLICATION 68
-/* An offset beyond any store, which SQLite does not lock. */
+/* An offset beyond any store, so that it does not conflict with SQLite's locks. */
 #define LOCK_AT ((off_t)1 << 52)
 
 static uint32_t big_endian(const uint8_t *p)
@@ -59,8 +59,8 @@ int cop_store_look(const char *path, struct cop_err *err)
 	return 0;
 }
 
-/* Without a lock service, some network file systems report ENOLCK, others an unsupported operation.
- * SQLite would take ENOLCK for a busy store. */
+/* Without a lock service, some network file systems report ENOLCK, and others an unsupported
+ * operation. SQLite would take ENOLCK for a busy store. */
 static bool is_refusal(int code)
 {
 	return code == ENOLCK || code == ENOSYS || code == EOPNOTSUPP || code == EINVAL;

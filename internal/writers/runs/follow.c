@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The main thread's side, which asks the tree and passes the answers on; and the followers'
- * threads, which ask it. Each lock guards the fields below it; no blocking call is made under a
- * lock, and no two are held together. A detached follower does not access struct cop_follow. */
+/* struct cop_follow sends requests to the tree and passes the answers on; each follower's thread
+ * asks it for them. Each lock guards the fields below it. No thread holds two locks, or makes a
+ * blocking call while holding one. A detached follower does not access struct cop_follow. */
 #include "base/log/log.h"
 #include "writers/runs/runs.h"
 
-/* The time limit of a write; also of the last one, which may have to wait for another. */
+/* Time limits: for a write; for the end, whose write may have to wait for another; for the
+ * start. */
 #define WRITE_MS 8000
 #define END_MS 10000
 #define FIRST_MS 200
@@ -15,17 +16,17 @@ struct follower {
 	void *ctx;
 	struct cop_follow *all;
 	uint32_t interval_ms;
-	uint64_t seen; /* the last answer it received; guarded by the lock of struct cop_follow */
+	uint64_t seen; /* number of the last answer it received; guarded by cop_follow.lock */
 	pthread_t thread;
 	bool started;
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	bool asking, ending, begun, over; /* begun: successfully or not */
+	bool asking, ending, begun, over; /* begun: even if it failed */
 	bool left;                        /* detached: the thread frees everything */
-	bool has_news;                    /* latest has not been passed on yet */
+	bool has_news;                    /* news has not been passed on yet */
 	struct cop_follow_numbers news;
-	struct cop_err first; /* of begin */
+	struct cop_err first; /* error from begin */
 	uint64_t end_by_ms;   /* deadline of the last write */
 };
 
@@ -38,12 +39,12 @@ struct cop_follow {
 	bool asking, has_latest, has_totals;
 	struct cop_follow_numbers latest; /* the last answer, and its time */
 	uint64_t latest_ns;
-	uint64_t answers;                         /* so far */
+	uint64_t answers;                         /* number of answers so far */
 	struct follower *waiting[COP_FOLLOW_MAX]; /* for the answer in flight */
 	unsigned waiting_n;
 };
 
-/* Called on a follower's thread. The answer arrives by follower_news, perhaps within this call. */
+/* Called on a follower's thread. follower_news delivers the answer, perhaps during this call. */
 static void ask_numbers(struct cop_follow *f, struct follower *who);
 
 /* ---- the thread ---- */
@@ -56,7 +57,7 @@ static void free_follower(struct follower *w)
 	free(w);
 }
 
-/* Any thread: the requested numbers; NULL: no answer. */
+/* Any thread. Delivers the requested numbers; n is NULL if there is no answer. */
 static void follower_news(struct follower *w, const struct cop_follow_numbers *n)
 {
 	pthread_mutex_lock(&w->lock);
@@ -68,7 +69,7 @@ static void follower_news(struct follower *w, const struct cop_follow_numbers *n
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* Requests less often if the tree is slow to answer. */
+/* Asks less often if the tree is slow to answer. */
 static void ask_tree(struct follower *w)
 {
 	bool free_to_ask;
@@ -220,7 +221,7 @@ static void follower_await_first(struct follower *w, uint64_t until_ns, struct c
 static void follower_end(struct follower *w)
 {
 	pthread_mutex_lock(&w->lock);
-	/* If another write is in progress, this one has only its remaining time. */
+	/* If another write is still in progress, it uses up part of this one's time. */
 	w->end_by_ms = cop_now_ms() + WRITE_MS;
 	w->ending = true;
 	pthread_cond_broadcast(&w->changed);
@@ -249,7 +250,7 @@ static void follower_leave(struct follower *w)
 	w->left = !over;
 	pthread_mutex_unlock(&w->lock);
 	if (!over) {
-		/* It is blocked in a file system, or about to finish. */
+		/* The thread is blocked in a file system, or about to finish. */
 		pthread_detach(thread);
 		cop_thread_left();
 		return;
@@ -272,7 +273,7 @@ void cop_follow_numbers_of(const struct cop_op_sum *sum, struct cop_follow_numbe
 	cop_stats_sum(&out->stats, &sum->stats);
 }
 
-/* Ends the request and returns the followers waiting for its answer. */
+/* Ends the request, and returns the followers that were waiting for its answer. */
 static unsigned take_waiting(struct cop_follow *f, struct follower *out[COP_FOLLOW_MAX])
 {
 	unsigned n = f->waiting_n;
@@ -297,7 +298,7 @@ static void sum_arrived(void *arg, struct cop_op_sum *sum)
 	cop_follow_numbers_of(sum, &now);
 	pthread_mutex_lock(&f->lock);
 	n = take_waiting(f, waiting);
-	/* Otherwise no node answered, memory ran out, or the answer may be later than the totals,
+	/* Drop the answer if no node answered, memory ran out, or it may be newer than the totals,
 	 * which are final. */
 	known = now.nodes && !ending && !f->has_totals;
 	if (known) {
@@ -313,8 +314,8 @@ static void sum_arrived(void *arg, struct cop_op_sum *sum)
 		follower_news(waiting[i], known ? &now : NULL);
 }
 
-/* Half an interval is the maximum distance of two followers with equal intervals. A late answer is
- * not reported twice. */
+/* Whether the latest answer will do for this follower. Two followers with equal intervals are at
+ * most half an interval apart. A late answer is not delivered twice. */
 static bool is_fresh(const struct cop_follow *f, const struct follower *who)
 {
 	return f->has_latest && who->seen < f->answers &&

@@ -13,13 +13,13 @@
 
 #include "writers/runs/runs.h"
 
-/* The tree: answers at once, later from another call, or not at all. */
+/* A fake tree, which answers at once, later from another call, or not at all. */
 struct tree {
 	_Atomic unsigned asked;
 	bool refuses, silent, waits;
 	_Atomic bool ending;
 	uint32_t nodes;
-	cop_op_done *done; /* what waits for its answer */
+	cop_op_done *done; /* the request waiting for an answer */
 	void *arg;
 };
 
@@ -51,7 +51,7 @@ static bool is_ending(void *ctx)
 	return t->ending;
 }
 
-/* A follower that counts what it is told. */
+/* A follower that counts the calls it gets. */
 struct diary {
 	_Atomic unsigned begins, rounds, beats, ends, totals, endings;
 	_Atomic uint64_t reads;
@@ -177,7 +177,7 @@ static void a_follower_hears_of_rounds_beats_and_the_end(void **state)
 	assert_string_equal(d.reason, "done");
 }
 
-/* An hour between two questions: whoever comes second has the answer of the first. */
+/* With an hour between requests, the second follower gets the answer to the first one's request. */
 static void two_followers_share_a_question(void **state)
 {
 	struct tree t = {.nodes = 2};
@@ -197,7 +197,7 @@ static void two_followers_share_a_question(void **state)
 	assert_true(freed[0] && freed[1]);
 }
 
-/* One follower, whose first question is under way. */
+/* Starts one follower, whose first request is in flight. */
 static struct cop_follow *follow_first_question(
 	struct tree *t, struct diary *d, uint32_t interval_ms)
 {
@@ -210,7 +210,7 @@ static struct cop_follow *follow_first_question(
 	return f;
 }
 
-/* A node that stops answers a question that was under way when it had its sums. */
+/* A stopping node answers a request that was in flight when it took its sums. */
 static void an_answer_after_the_totals_is_no_round(void **state)
 {
 	struct tree t = {.nodes = 1, .waits = true};
@@ -222,7 +222,7 @@ static void an_answer_after_the_totals_is_no_round(void **state)
 	(void)state;
 	cop_follow_totals(f, &sum);
 	t.done(t.arg, &late);
-	await(&t.asked, 2); /* it goes on */
+	await(&t.asked, 2); /* it keeps asking */
 	t.done(t.arg, &late);
 	stop(f);
 	assert_true(freed);
@@ -230,7 +230,7 @@ static void an_answer_after_the_totals_is_no_round(void **state)
 	assert_int_equal(d.totals, 1);
 }
 
-/* The sums of a stop are counted before they are here. */
+/* Nodes take their sums at a stop before the totals arrive. */
 static void an_answer_while_the_totals_are_counted_is_no_round(void **state)
 {
 	struct tree t = {.nodes = 1, .waits = true};

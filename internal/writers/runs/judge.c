@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Decides whether a job failed, and why, from its nodes and commands. */
+/* Decides whether a job failed, and why, from the state of its nodes and commands. */
 #include "writers/runs/runs.h"
 
 #include <signal.h>
@@ -7,7 +7,7 @@
 
 #include "base/base/cpu.h"
 
-/* Maximum time between the scheduler's signal and the end of a node. */
+/* The scheduler may signal a job up to this long before its time limit. */
 #define TIME_LIMIT_S 5
 
 static const char *signal_word(int number)
@@ -58,8 +58,8 @@ static void put_worst(const struct cop_judge *j, struct cop_buf *out)
 			e->commands);
 }
 
-/* Unless every command of the run is known to have exited with 0, appends why the run is not
- * finished although the node is. */
+/* Unless every command of the run is known to have exited with 0, appends why the run did not
+ * finish although the node did. */
 static void judge_commands(const struct cop_judge *j, struct cop_buf *out)
 {
 	const struct cop_op_exits *e = &j->exits;
@@ -80,7 +80,7 @@ static void judge_commands(const struct cop_judge *j, struct cop_buf *out)
 			out->len ? "; " : "", unknown, e->commands);
 }
 
-/* Appends the number of nodes that did not report the exit status of their commands, if not 0. */
+/* Appends how many nodes did not report the exit status of their commands, if any. */
 static void judge_nodes(const struct cop_judge *j, struct cop_buf *out)
 {
 	uint32_t silent = j->all_asked ? j->missing : j->nodes - 1;

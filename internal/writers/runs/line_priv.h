@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines of tab-separated parts, in run records and in programs' logs. */
+/* Lines of tab-separated fields, in run records and in program logs. */
 #ifndef COP_WRITERS_RUNS_LINE_PRIV_H
 #define COP_WRITERS_RUNS_LINE_PRIV_H
 
@@ -14,7 +14,7 @@ struct line {
 
 /* ---- text.c: all return 0 or -EBADMSG ---- */
 
-/* Splits a line in place and unescapes its parts. */
+/* Splits a line and unescapes its fields, in place. */
 int cop_line_split(char *text, struct line *l);
 int cop_line_time(const char *text, double *out);
 /* Also accepts "nan", "inf" and "-inf". */
@@ -24,7 +24,7 @@ bool cop_line_is_id(const char *text);
 
 /* ---- logline.c ---- */
 
-/* Upper bound of the lines that writers produce. */
+/* No writer produces longer lines. */
 #define LOG_LINE_MAX 16384
 #define LOG_FORM 1
 
@@ -43,8 +43,8 @@ struct logline {
 	double time_s, number;
 };
 
-/* Parses a line in place; out points into it. text has no line feed and is NUL-terminated after len
- * bytes. 0 or -EBADMSG. */
+/* Parses a line in place; out points into it. text has len bytes, then a NUL, and no line feed. 0
+ * or -EBADMSG. */
 int cop_logline_parse(char *text, size_t len, struct logline *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One line of a program's log (written by include/copper/run.h and python/copper_run.py). A
- * truncated line is rejected: a truncated value would look like another value. */
+/* Parses one line of a program log, as written by include/copper/run.h and python/copper_run.py.
+ * Rejects truncated lines, because a truncated value looks like a different value. */
 #include "writers/runs/line_priv.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ static int read_head(const struct line *l, struct logline *out)
 	if (cop_line_whole(l->part[1], UINT32_MAX, &out->form))
 		return -EBADMSG;
 	if (out->form != LOG_FORM)
-		return 0; /* unknown trailing parts */
+		return 0; /* unknown trailing fields */
 	if (l->n != 5 || (!cop_line_is_id(l->part[2]) && strcmp(l->part[2], "-") != 0))
 		return -EBADMSG;
 	out->key = l->part[2];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Feeds arbitrary bytes as log lines of a program: accepted values must be within their bounds. */
+/* Feeds arbitrary bytes as log lines of a program. Accepted values must be within bounds. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MLflow's SQLite schema. MLflow migrates it with Alembic, which stores the revision in its own
- * table. The tables of runs are unchanged since MLflow 2.0; later revisions add tables and columns
- * that an export leaves at their defaults. */
+ * table. The tables for runs have not changed since MLflow 2.0; later revisions add tables, and
+ * columns that an export leaves at their defaults. */
 #include "writers/runs/mlflow_priv.h"
 
 #include <fcntl.h>
 #include <math.h>
 
-/* In migration order; the first is MLflow 2.0's, which this module creates. */
+/* In migration order. The first is that of MLflow 2.0, which this module creates. */
 static const char *const revisions[] = {"97727af70f4d", "3500859a5d39", "7f2a7d5fae7d",
 	"2d6e25af4d3e", "acf3f17fdcc7", "867495a8f9d4", "5b0e9adcef9c", "4465047574b1",
 	"f5a4f2784254", "0584bdc529eb", "400f98739977", "6953534de441", "bda7b8c39065",
@@ -20,9 +20,9 @@ static const char *const revisions[] = {"97727af70f4d", "3500859a5d39", "7f2a7d5
 #define OLDEST revisions[0]
 #define NEWEST revisions[COP_ARRAY_SIZE(revisions) - 1]
 
-/* The tables of MLflow 2.0. Later versions detect missing tables and migrate the database on first
- * open. Their migrations find constraints with a regular expression that expects each on its own
- * line. */
+/* The tables of MLflow 2.0. Later versions detect missing tables and migrate the database when they
+ * first open it. Their migrations find constraints with a regular expression that expects each one
+ * on its own line. */
 static const char schema[] =
 	"CREATE TABLE alembic_version (\n"
 	" version_num VARCHAR(32) NOT NULL,\n"
@@ -90,14 +90,14 @@ static const char schema[] =
 	" CONSTRAINT model_version_tag_pk PRIMARY KEY (key, name, version),\n"
 	" FOREIGN KEY (name, version) REFERENCES model_versions (name, version) ON UPDATE"
 	" CASCADE\n);";
-/* Created after the rows, which is faster. */
+/* Created after the rows are inserted, which is faster. */
 static const char indices[] =
 	"CREATE INDEX index_params_run_uuid ON params (run_uuid);"
 	"CREATE INDEX index_metrics_run_uuid ON metrics (run_uuid);"
 	"CREATE INDEX index_latest_metrics_run_uuid ON latest_metrics (run_uuid);"
 	"CREATE INDEX index_tags_run_uuid ON tags (run_uuid);";
 
-/* MLflow's original columns, from which an export restores the same rows. */
+/* Keeps MLflow's original columns, so that an export restores the same rows. */
 static const struct {
 	const char *name, *columns;
 } side[] = {
@@ -205,7 +205,7 @@ int cop_mlflow_functions(sqlite3 *db)
 	return code;
 }
 
-/* ---- row transfer between connections ---- */
+/* ---- copying rows between connections ---- */
 
 struct transfer cop_transfer_prepare(
 	sqlite3 *from_db, const char *query, sqlite3 *to_db, const char *to)
@@ -289,7 +289,7 @@ static int keep_text(void *arg, int n, char **value, char **name)
 	return 0;
 }
 
-/* All of these revisions have identical tables as far as this module uses them. */
+/* In all of these revisions, the tables that this module uses are the same. */
 static int check_revision(struct mlflow *m, struct cop_err *err)
 {
 	char revision[64] = "";
@@ -351,12 +351,12 @@ static int check_tables(struct mlflow *m, bool write, struct cop_err *err)
 	return is_foreign(m, tables ? "is a database of another program" : "is an empty file", err);
 }
 
-/* Concurrent readers must not see a partial export. */
+/* Begins a transaction, so that concurrent readers do not see a partial export. */
 static int begin(struct mlflow *m, bool write, struct cop_err *err)
 {
 	int code = cop_mlflow_functions(m->db);
 
-	/* Keys do not arrive in index order. */
+	/* A larger cache, because keys do not arrive in index order. */
 	if (!code)
 		code = sqlite3_exec(m->db, "PRAGMA cache_size = -65536", NULL, NULL, NULL);
 	if (!code)

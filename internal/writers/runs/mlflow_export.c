@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exports runs of a store to MLflow. A run imported from MLflow gets its original rows; Copper's
- * own runs get tags for fields without an MLflow column, from which an import restores them. */
+/* Exports runs of a store to MLflow. A run imported from MLflow gets its original rows back. For
+ * Copper's own runs, fields without an MLflow column become tags, from which an import restores
+ * them. */
 #include "writers/runs/mlflow_priv.h"
 
 #define DEFAULT_EXPERIMENT "copper"
 #define UUID_MAX 64
 
-/* MLflow's times are integral milliseconds. */
+/* MLflow stores times as integral milliseconds. */
 #define MS(column) "CAST(round(" column " * 1000) AS INTEGER)"
 
-/* Both connections have the runs in a temporary table, so each query covers all runs and returns
- * rows in index order of their destination. */
+/* Both connections have the runs in a temporary table, so that each query covers all runs and
+ * returns rows in the index order of the target table. */
 static const char chosen[] =
 	"CREATE TEMP TABLE chosen (run TEXT PRIMARY KEY, uuid TEXT NOT NULL, own INTEGER NOT NULL)"
 	" WITHOUT ROWID";
 static const char choose[] = "INSERT OR IGNORE INTO chosen VALUES (?1, ?2, ?3)";
 #define FROM(table, t) " FROM chosen AS c CROSS JOIN " table " AS " t " ON " t ".run = c.run"
 
-/* Tags for values that are not numbers; MLflow has points for these. */
+/* Tags that record NaN values; in MLflow, those are points. */
 #define IS_NAN_TAG                                                                                 \
 	"(t.key GLOB 'nan.?*' AND t.value GLOB 'step [0-9]*' AND (c.own OR EXISTS (SELECT 1"       \
 	" FROM mlflow_metric WHERE run = c.run AND key = substr(t.key, 5) AND is_nan)))"
 #define NAN_STEP "CAST(substr(t.value, 6) AS INTEGER)"
 
-/* Fields that MLflow's UI shows; a program may have set them. */
+/* Tags that MLflow's UI shows, unless the program set them itself. */
 #define DERIVED                                                                                    \
 	"(SELECT c.run, c.uuid, k.key, CASE k.key WHEN 'mlflow.runName' THEN r.name"               \
 	" WHEN 'mlflow.source.name' THEN coalesce((SELECT value FROM param WHERE run = c.run"      \
@@ -118,10 +119,10 @@ struct writing {
 	const struct cop_mlflow_export *what;
 	cop_mlflow_each *each;
 	void *arg;
-	struct transfer own, foreign; /* the row of one run */
+	struct transfer own, foreign; /* copy the row of one run */
 	struct step choose[2];
 	sqlite3_stmt *look; /* finds a run in the store */
-	int64_t experiment; /* number of the last experiment, and its artifact directory */
+	int64_t experiment; /* the last experiment: its number, name and artifact directory */
 	char experiment_name[512], artifacts[1024];
 };
 
@@ -166,7 +167,7 @@ static int look_for_experiment(struct writing *e, const char *name)
 	return cop_step_finish(&s);
 }
 
-/* Places its artifacts next to those of MLflow's first experiment. */
+/* Creates an experiment, with its artifacts next to those of MLflow's first one. */
 static int make_experiment(struct writing *e, const char *name)
 {
 	struct step s = cop_step_prepare(e->m.db,
@@ -183,7 +184,7 @@ static int make_experiment(struct writing *e, const char *name)
 	return cop_step_finish(&s);
 }
 
-/* Restores an imported experiment's number if it is free. name: "" for all. */
+/* Restores the number of an imported experiment if that is free. name "": all experiments. */
 static int restore_experiments(struct writing *e, const char *name)
 {
 	struct transfer t = cop_transfer_prepare(e->store->db,
@@ -210,7 +211,7 @@ static int restore_experiments(struct writing *e, const char *name)
 	return cop_transfer_finish(&t);
 }
 
-/* MLflow requires an experiment with this number. */
+/* MLflow requires an experiment number 0. */
 static int make_default(struct writing *e)
 {
 	struct step s = cop_step_prepare(e->m.db,
@@ -248,7 +249,8 @@ struct run {
 	bool own;
 };
 
-/* Doubles the ID of a Copper run: MLflow's IDs are twice as long. */
+/* Looks up the run. A Copper run's MLflow ID is its own ID twice, because MLflow's are twice as
+ * long. */
 static int look_at_run(struct writing *e, struct run *r)
 {
 	int code = sqlite3_bind_text(e->look, 1, r->id, -1, SQLITE_STATIC);
@@ -311,7 +313,7 @@ static int put_run(struct writing *e, const char *id, struct cop_err *err)
 	return fail_of(e, t, err);
 }
 
-/* For the selected runs. */
+/* Writes the rows of the selected runs. */
 static int put_rows(struct writing *e, struct cop_err *err)
 {
 	int rc = 0;

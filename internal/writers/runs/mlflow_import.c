@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Converts MLflow runs to runs of a store: data with columns in the store's tables is stored there,
- * the rest in mlflow_* tables for a later export. */
+/* Converts MLflow runs to runs of a store. Data that has a column in the store's tables goes there,
+ * and the rest into mlflow_* tables, for a later export. */
 #include "writers/runs/mlflow_priv.h"
 
 #define TAG(key) "(SELECT value FROM tags WHERE run_uuid = r.run_uuid AND key = '" key "')"
 /* Whether run r came from Copper. */
 #define IS_OWN                                                                                     \
 	"EXISTS (SELECT 1 FROM tags WHERE run_uuid = r.run_uuid AND key = '" MLFLOW_OWN "run')"
-/* Copper's exact time, if MLflow's still equals it in milliseconds. */
+/* Copper's exact time, if MLflow's still equals it to the millisecond. */
 #define TIME(key, column)                                                                          \
 	"CASE WHEN CAST(round(copper_real(" TAG(key) ") * 1000) AS INTEGER) = " column             \
 						     " THEN copper_real(" TAG(                     \
@@ -16,7 +16,7 @@
 #define LAST_POINT                                                                                 \
 	"coalesce((SELECT max(timestamp) FROM latest_metrics WHERE run_uuid = r.run_uuid), 0)"
 
-/* MLflow runs have no other sign of life. */
+/* MLflow runs give no other sign of life. */
 #define BEAT "900"
 
 static const char runs_query[] = "SELECT copper_id(r.run_uuid), coalesce(nullif(r.name, ''), " TAG(
@@ -52,14 +52,14 @@ static const char runs_query[] = "SELECT copper_id(r.run_uuid), coalesce(nullif(
 																					    "beat") "), " BEAT
 																						    ") FROM runs AS r"
 																						    " LEFT JOIN experiments AS e ON e.experiment_id = r.experiment_id";
-/* The store may have more data about it. */
+/* Changes nothing if the store has newer data about the run. */
 static const char runs_to[] =
 	"INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
 	" ON CONFLICT (id) DO UPDATE SET name = ?2, \"group\" = ?3, status = ?4, start = ?5,"
 	" \"end\" = ?6, nodes = ?7, version = ?8, exit_reason = ?9, seen = ?10, beat = ?11"
 	" WHERE ?10 >= seen";
 
-/* Tags for the store's columns, and tags added by an export. */
+/* Tags that hold columns of the store, and tags that an export added. */
 #define IS_COPPERS                                                                                 \
 	"(t.key IN ('" MLFLOW_OWN "run', '" MLFLOW_OWN "status', '" MLFLOW_OWN                     \
 	"group', '" MLFLOW_OWN "start', '" MLFLOW_OWN "end', '" MLFLOW_OWN "nodes', '" MLFLOW_OWN  \
@@ -68,7 +68,7 @@ static const char runs_to[] =
 		MLFLOW_OWN "derived") ", '') || ' ', ' ' || t.key || ' '))"
 #define EXPERIMENT_NAME "(SELECT name FROM experiments WHERE experiment_id = r.experiment_id)"
 
-/* In this order. */
+/* Copied in this order. */
 static const struct {
 	const char *query, *to;
 } rows[] = {
@@ -96,7 +96,7 @@ static const struct {
 	 " coalesce(value, '') FROM tags WHERE key GLOB '" MLFLOW_RESOURCE "?*'",
 		"INSERT INTO resource VALUES (?1, ?2, ?3) ON CONFLICT (run, key) DO UPDATE"
 		" SET value = ?3"},
-	/* The store has room for one point per step: the last one. */
+	/* The store keeps one point per step, the last one. */
 	{"SELECT copper_id(run_uuid), key, CASE CAST(value AS REAL) WHEN " MLFLOW_INFINITY
 	 " THEN 9e999 WHEN -" MLFLOW_INFINITY " THEN -9e999 ELSE CAST(value AS REAL) END, step,"
 	 " timestamp / 1000.0 FROM (SELECT *, row_number() OVER (PARTITION BY run_uuid, key, step"
@@ -122,7 +122,7 @@ struct import {
 	void *arg;
 };
 
-/* Detects runs that would have the same ID in a store. */
+/* Rejects runs that would get the same ID in the store. */
 static int check_ids(struct import *i, struct cop_err *err)
 {
 	struct step s = cop_step_prepare(i->m.db,

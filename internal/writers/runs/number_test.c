@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests the number formatting of copper/run.h in locales whose decimal separator is a comma, or the
- * Arabic one of two bytes. */
+/* Tests the number formatting of copper/run.h, also in locales whose decimal separator is a comma
+ * or the two-byte Arabic one. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -57,7 +57,7 @@ static const char *text_of(double value)
 	return text;
 }
 
-/* The significant digits of a number in text, without zeros around them. */
+/* Extracts the significant digits of a number in text, without leading and trailing zeros. */
 static void digits_of(const char *text, char out[32])
 {
 	size_t n = 0;
@@ -70,8 +70,8 @@ static void digits_of(const char *text, char out[32])
 	out[n] = '\0';
 }
 
-/* The C library rounds correctly, but what it rounds to may be the one of two neighbours that does
- * not read back: of a power of two, whose lower neighbour is nearer. */
+/* The C library rounds correctly, but near a power of two, whose lower neighbour is closer, the
+ * correctly rounded result may not read back as the same value. */
 static void check(double value)
 {
 	char ours[32], shortest[32], text[64];
@@ -116,7 +116,7 @@ static void a_number_has_the_fewest_digits_that_read_back(void **state)
 			-(int)(next(&seed) % 100)));
 		check(-i * 0.1);
 	}
-	/* Where the distance to the next lower number is half of that to the next higher one. */
+	/* Powers of two, whose lower neighbour is half as far away as the upper one. */
 	for (int i = -1074; i < 1024; i++) {
 		check(ldexp(1, i));
 		check(nextafter(ldexp(1, i), 0));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opens a store for reading, as much of it as is readable. */
+/* Opens a store for reading, or as much of it as is readable. */
 #include "writers/runs/take_priv.h"
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 struct taking {
 	const char *path;
 	uint64_t deadline_ms;
-	int rc; /* result for the store itself; after an error, skip the rest */
+	int rc; /* result for the store itself; after an error, the rest is skipped */
 };
 
 static int take_in(void *arg, const struct cop_runrec *r, struct cop_err *err)
@@ -27,8 +27,8 @@ static int take_in(void *arg, const struct cop_runrec *r, struct cop_err *err)
 
 /* ---- the store alone ---- */
 
-/* A process killed during a transaction leaves a journal, which only a user with write access can
- * roll back. */
+/* A process killed during a transaction leaves a journal behind, which only a user with write
+ * access can roll back. */
 static int open_stored(const char *path, sqlite3 **db, struct cop_err *err)
 {
 	uint64_t deadline_ms = cop_now_ms() + LOCKED_MS;
@@ -73,7 +73,7 @@ static int add_record(void *arg, const struct cop_runrec *r, struct cop_err *err
 	return cop_store_put_record(s->db, s->name, r, 0, err);
 }
 
-/* Imports programs' logs; files of running programs remain. Returns whether the store could not be
+/* Imports program logs, keeping files of running programs. Returns whether the store could not be
  * updated. */
 static bool take_logs(const char *path, struct cop_buf *notes)
 {
@@ -91,7 +91,7 @@ static bool take_logs(const char *path, struct cop_buf *notes)
 	return left;
 }
 
-/* The notes about the store already report what is unreadable. */
+/* Reads the store and STORE.d into memory. The earlier notes already report what is unreadable. */
 static int read_together(struct cop_store *s, const char *path, struct cop_err *err)
 {
 	sqlite3 *memory = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Wraps the header for programs; all commands of a user on one host append to one file per run. */
+/* Wraps the header for programs. All commands of a user on one host append to one file per run. */
 #define COPPER_RUN_PRIVATE
 #include "include/copper/run.h"
 

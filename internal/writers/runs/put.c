@@ -25,7 +25,7 @@ static int put_run(sqlite3 *db, const struct cop_runrec *r)
 	return cop_step_finish(&s);
 }
 
-/* Programs write pairs of the same run, too; these are kept. */
+/* Keeps the pairs that programs wrote for the same run. */
 static int put_list(sqlite3 *db, const struct cop_runrec *r, enum cop_runrec_list l)
 {
 	char sql[160];
@@ -44,8 +44,8 @@ static int put_list(sqlite3 *db, const struct cop_runrec *r, enum cop_runrec_lis
 	return cop_step_finish(&s);
 }
 
-/* Removes points that will be written again, and those thinned since. Series that are not in the
- * record belong to programs and are kept. */
+/* Removes points that will be written again, and points that have been thinned out. Keeps series
+ * that are not in the record, which belong to programs. */
 static int drop_points(sqlite3 *db, const struct cop_runrec *r, uint64_t from_step)
 {
 	struct step s = cop_step_prepare(db,
@@ -81,7 +81,7 @@ static int put_points(sqlite3 *db, const struct cop_runrec *r, uint64_t from_ste
 	return cop_step_finish(&s);
 }
 
-/* A job restarted by Slurm is a new run, with a reference to the previous one. */
+/* When Slurm restarts a job, that is a new run, with a reference to the previous one. */
 static int put_restart(sqlite3 *db, const char *id)
 {
 	struct step s = cop_step_prepare(db,
@@ -99,7 +99,7 @@ static int put_restart(sqlite3 *db, const char *id)
 	return cop_step_finish(&s);
 }
 
-/* Looks up the stored state of this run. */
+/* Looks up whether the store has this run, and when it was last seen. */
 static int look_for(sqlite3 *db, const struct cop_runrec *r, bool *has, double *seen_s)
 {
 	struct step s = cop_step_prepare(db, "SELECT seen FROM run WHERE id = ?1");
@@ -121,7 +121,7 @@ int cop_store_put_record(sqlite3 *db, const char *name, const struct cop_runrec 
 	double seen_s = 0;
 	int code = look_for(db, r, &has, &seen_s);
 
-	/* The record is from a file written while the store was unavailable, and is outdated. */
+	/* The record was saved while the store was unavailable, and is out of date. */
 	if (!code && has && seen_s > r->seen_s)
 		return 0;
 	if (!has)
@@ -149,7 +149,7 @@ struct work {
 	const struct cop_runrec_pairs *tags;
 };
 
-/* Of a run in the store. */
+/* Writes tags of a run that must be in the store. */
 static int put_tags(sqlite3 *db, const struct work *w)
 {
 	struct step s =

@@ -5,7 +5,7 @@
 #define RUN_COLUMNS                                                                                \
 	"id, name, \"group\", version, exit_reason, status, start, coalesce(\"end\", 0), seen, beat, nodes"
 
-/* Users may have edited rows: converts values of other types where possible. */
+/* Converts values of other types where possible, because users may have edited the rows. */
 static void take_run(sqlite3_stmt *q, struct cop_runrec *r)
 {
 	static const enum cop_runrec_field fields[] = {
@@ -54,14 +54,15 @@ static bool add_run(struct cop_store_runs *out, sqlite3_stmt *q)
 	return !out->at[out->n++].failed;
 }
 
-/* Parameters 1 to 3 are the filter's fixed parts; each term has three, the sort order one. */
+/* Parameters 1 to 3 belong to the fixed part of the filter. Each term has three more, and the sort
+ * order one. */
 static int bind_terms(
 	sqlite3_stmt *q, const struct store_where *where, size_t n, const struct store_key *sort)
 {
 	int at = 4, code = 0;
 
 	for (size_t i = 0; i < n && !code; i++, at += 3) {
-		/* A plain column has no key, hence no parameter. */
+		/* A plain column has no key, so its parameter is unused. */
 		if (*where[i].key.key)
 			code = sqlite3_bind_text(q, at, where[i].key.key, -1, SQLITE_STATIC);
 		if (!code &&
@@ -131,7 +132,7 @@ int cop_store_runs(struct cop_store *s, const struct cop_store_filter *filter,
 
 /* ---- one run ---- */
 
-/* -ENOENT: ref has another form. */
+/* Parses "last" or "last~N". -ENOENT: ref is neither. */
 static int parse_last(const char *ref, uint64_t *back)
 {
 	*back = 0;

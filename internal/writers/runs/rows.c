@@ -5,7 +5,7 @@
 
 #include "job/conf/conf.h"
 
-/* A quarter of the silence after which a program's run is LOST, in seconds. */
+/* In seconds. A program's run is LOST after four times this long without a sign of life. */
 #define BEAT "900"
 
 static const char *const sql[ROWS_STATEMENTS] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Records a run: follow's callbacks, what is recorded, and where it is stored. Until the thread
- * ends, it owns the record and the fields after it; the main thread passes it the totals and the
- * end. */
+/* Records a run: follow's callbacks, what to record, and where to store it. Until the follower's
+ * thread ends, it owns the record and the fields after it; the main thread hands it the totals and
+ * the outcome. */
 #include <limits.h>
 #include <sys/wait.h>
 
@@ -10,7 +10,7 @@
 #include "prof/profile/profile.h"
 #include "writers/runs/runs.h"
 
-/* The write interval of a running job, in telemetry intervals. */
+/* Telemetry intervals between writes while a job runs. */
 #define BEAT_ROUNDS 6
 
 struct cop_runlog {
@@ -18,16 +18,16 @@ struct cop_runlog {
 	uint32_t interval_ms;
 
 	/* Owned by the main thread until the end. */
-	enum cop_runrec_status status; /* how the run ended */
+	enum cop_runrec_status status; /* outcome of the run */
 	struct cop_op_exits exits;     /* of the commands */
 	uint32_t missing;              /* nodes that did not answer the stop */
-	bool has_exits, by_signal;     /* by_signal: the node was terminated by a signal */
+	bool has_exits, by_signal;     /* by_signal: a signal stopped the node */
 	uint64_t kills;                /* OOM kills before the run */
-	struct cop_runrec totals; /* totals of the job, as one step; and the reason of its end */
+	struct cop_runrec totals;      /* the job's totals, as one step, and the reason it ended */
 
 	/* Owned by the thread. */
 	struct cop_runrec record;
-	uint64_t stored_step; /* points before this step are in the store */
+	uint64_t stored_step; /* the store has all points before this step */
 	bool kept, kept_beside, complained;
 	struct cop_take *take; /* the logs of programs in the job directory */
 };
@@ -62,7 +62,7 @@ static void add_given_tags(struct cop_runrec *r, const struct cop_opt_list *give
 	}
 }
 
-/* The user's name for the run, else the job's name, else its directory's name. */
+/* Uses the name that the user gave, or else the job's name, or else its directory's name. */
 static void name_it(struct cop_runlog *r)
 {
 	static const char *const jobs[] = {"SLURM_JOB_NAME", "PBS_JOBNAME"};
@@ -78,7 +78,7 @@ static void name_it(struct cop_runlog *r)
 	cop_runrec_put(&r->record, COP_RUNREC_GROUP, group ? group : "");
 }
 
-/* Fills in the record as known at the start. */
+/* Fills in what is known at the start. */
 static void describe(struct cop_runlog *r, const struct cop_runlog_conf *conf)
 {
 	struct cop_runrec *record = &r->record;
@@ -114,7 +114,7 @@ static void add_counter(
 	cop_runrec_point(into, key, time_s, (double)cop_stats_get(s, c));
 }
 
-/* CPU time and memory of the nodes. */
+/* Adds the nodes' CPU time and memory. */
 static void add_machine(struct cop_runrec *into, const struct cop_op_machine *m, double time_s)
 {
 	cop_runrec_point(into, "cpu.seconds", time_s, (double)m->cpu_us / 1e6);
@@ -123,8 +123,8 @@ static void add_machine(struct cop_runrec *into, const struct cop_op_machine *m,
 	cop_runrec_point(into, "memory.resident_bytes_max", time_s, (double)m->resident_bytes_most);
 }
 
-/* Utilization of hosts, under MLflow's names: the mean over hosts with the metric and, if there are
- * several, the maximum. */
+/* Adds the hosts' utilization, under MLflow's names: the mean over all hosts that have the metric
+ * and, if there are several, the maximum. */
 static void add_hosts(struct cop_runrec *into, const struct cop_machine_sum *s, double time_s)
 {
 	for (unsigned i = 0; i < COP_MACHINE_METRICS; i++) {
@@ -142,7 +142,7 @@ static void add_hosts(struct cop_runrec *into, const struct cop_machine_sum *s, 
 	}
 }
 
-/* Adds the points of one round at the record's current step. */
+/* Adds one round's points at the record's current step. */
 static void add_round(struct cop_runrec *into, const struct cop_follow_numbers *n)
 {
 	static const enum cop_counter of[] = {COP_FUSE_READ_BYTES, COP_ORIGIN_OPERATIONS,
@@ -220,7 +220,7 @@ static void add_totals(struct cop_runrec *into, const struct cop_op_sum *sum, do
 	}
 }
 
-/* Writes to the store or, while it is unavailable, to a file with the whole record. */
+/* Writing: to the store or, while that is unavailable, the whole record to a file. */
 
 static void file_in(const struct cop_runlog *r, char out[PATH_MAX + 64])
 {
@@ -245,7 +245,7 @@ static int keep_in_job_dir(struct cop_runlog *r, struct cop_err *err)
 	return rc ? cop_err_set(err, -rc, "%s: %s", file, strerror(-rc)) : 0;
 }
 
-/* Logged once: the next write may succeed, or fail for another reason. */
+/* Logs only the first failure: a later write may succeed. */
 static void log_failure(struct cop_runlog *r, const struct cop_err *why, const char *where)
 {
 	if (!r->complained)
@@ -253,8 +253,8 @@ static void log_failure(struct cop_runlog *r, const struct cop_err *why, const c
 	r->complained = true;
 }
 
-/* Writes the file next to the store only if the store was locked: then the next reader can probably
- * import it. */
+/* Saves the record in the job directory. If the store could not be locked, saves it in STORE.d,
+ * too, because the next reader can probably import it from there. */
 static void keep_elsewhere(struct cop_runlog *r, int why, const struct cop_err *err)
 {
 	struct cop_err ignored;
@@ -282,8 +282,8 @@ static void drop_kept(struct cop_runlog *r)
 	r->kept = r->kept_beside = false;
 }
 
-/* Writes new data to the store; if that fails until the deadline, writes the whole record
- * elsewhere. err has the error of the store. */
+/* Writes new data to the store. If that keeps failing until the deadline, saves the whole record
+ * elsewhere; err has the store's error. */
 static void keep(struct cop_runlog *r, uint64_t deadline_ms, struct cop_err *err)
 {
 	int rc;
@@ -299,8 +299,8 @@ static void keep(struct cop_runlog *r, uint64_t deadline_ms, struct cop_err *err
 	r->stored_step = r->record.step + 1;
 }
 
-/* Failures are retried next time, or by copper runs import. */
-/* Imports the programs' logs into the store. */
+/* Imports program logs into the store. After a failure, the next call or copper runs import
+ * retries. */
 static void take_logs(struct cop_runlog *r, uint64_t deadline_ms)
 {
 	struct cop_buf notes = {0};
@@ -318,7 +318,7 @@ static void take_logs(struct cop_runlog *r, uint64_t deadline_ms)
 	cop_buf_free(&notes);
 }
 
-/* Time limit for Slurm's answer. */
+/* How long to wait for Slurm's answer. */
 #define ASK_MS 2000
 
 _Static_assert(COP_RUNLOG_STORE == PATH_MAX, "a store has an absolute name");
@@ -360,7 +360,7 @@ static void beat(void *ctx, uint64_t deadline_ms)
 	take_logs(ctx, deadline_ms);
 }
 
-/* Asks Slurm why the job ends: a job ended by Slurm receives only a signal. */
+/* Asks Slurm why the job is ending, because Slurm ends a job with just a signal. */
 static void ask_slurm(struct cop_runlog *r)
 {
 	bool by_signal = r->by_signal || (r->exits.failed && WIFSIGNALED(r->exits.worst));
@@ -380,7 +380,7 @@ static void ask_slurm(struct cop_runlog *r)
 	cop_buf_free(&text);
 }
 
-/* The totals are one additional step. */
+/* Adds the totals as one last step, and the outcome. */
 static void take_end(struct cop_runlog *r)
 {
 	struct cop_runrec *record = &r->record;

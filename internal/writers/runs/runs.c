@@ -63,7 +63,7 @@ int cop_runrec_new_id(char id[COP_RUNREC_ID_LEN + 1])
 
 /* ---- texts ---- */
 
-/* The length of the text truncated to at most `most` bytes at a character boundary. */
+/* The length of the text, truncated at a character boundary to at most `most` bytes. */
 static size_t cut_text(const char *text, size_t most)
 {
 	size_t len = strnlen(text, most + 1);
@@ -101,8 +101,8 @@ void cop_runrec_put(struct cop_runrec *r, enum cop_runrec_field f, const char *t
 
 /* ---- pairs ---- */
 
-/* Finds the index of key, or its insertion point, among n items of this size, sorted by their
- * leading keys. */
+/* Finds the index of key, or its insertion point. things: n structs of this size, each beginning
+ * with its key, sorted by key. */
 static bool find_key(const void *things, size_t n, size_t size, const char *key, size_t *at)
 {
 	size_t low = 0, high = n;
@@ -234,7 +234,7 @@ static size_t longest_series(const struct cop_runrec *r)
 	return most;
 }
 
-/* Reserves room for the last point. */
+/* Thins series early enough to leave room for the last point. */
 bool cop_runrec_next(struct cop_runrec *r)
 {
 	r->step++;
@@ -248,7 +248,7 @@ void cop_runrec_last(struct cop_runrec *r)
 	r->step++;
 }
 
-/* Keeps every second point, not counting an extra last one. */
+/* Keeps every second point, not counting an extra one at the end. */
 static void halve_series(struct cop_runrec_series *s)
 {
 	for (size_t k = 0; 2 * k < s->n; k++)
@@ -257,7 +257,7 @@ static void halve_series(struct cop_runrec_series *s)
 	s->every *= 2;
 }
 
-/* Whether the last point is kept only because it is the last. */
+/* Whether the last point is extra, kept only because it is the last. */
 static bool is_last_extra(const struct cop_runrec_series *s)
 {
 	return s->points && (s->points - 1) % s->every != 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes as a run record: what is accepted is written as a text that reads the same. */
+/* Feeds arbitrary bytes as a run record. Accepted records must survive writing and parsing. */
 #include <stdlib.h>
 #include <string.h>
 

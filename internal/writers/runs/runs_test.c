@@ -115,7 +115,7 @@ static void what_is_no_record_is_refused(void **state)
 	refused("copper-run 1\nid\t0123456789abcdef\nlines\t2\nmore\n", -EBADMSG, "line 3");
 }
 
-/* A job of months: 2,000 points are kept, from its beginning to its end, at equal distances. */
+/* A job that runs for months: 2,000 points are kept, evenly spaced from beginning to end. */
 static void long_series_are_thinned(void **state)
 {
 	struct cop_runrec r = {0};
@@ -147,7 +147,7 @@ static void what_a_run_may_record_is_bounded(void **state)
 	assert_non_null(huge);
 	memset(huge, 'x', COP_RUNREC_VALUE_MAX + 99);
 	huge[COP_RUNREC_VALUE_MAX + 99] = '\0';
-	/* A character that would be cut in the middle is left out. */
+	/* A character that would be cut in the middle is dropped. */
 	memcpy(huge + COP_RUNREC_VALUE_MAX - 1, "\xc3\xa4", 2);
 	cop_runrec_pair(&r, COP_RUNREC_TAG, "k", huge);
 	assert_int_equal(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* file.c checks files without SQLite; db.c opens and closes databases and creates the tables; put.c
- * writes records, beside.c the files in STORE.d; open.c and read.c serve readers. Each calls only
- * the ones before it. */
+ * writes records; beside.c writes the files in STORE.d; open.c and read.c serve readers. Each file
+ * calls only those listed before it. */
 #ifndef COP_WRITERS_RUNS_STORE_PRIV_H
 #define COP_WRITERS_RUNS_STORE_PRIV_H
 
@@ -17,27 +17,29 @@ struct cop_store {
 };
 
 /* ---- file.c ---- */
-/* Whether the file is a run store or can become one. 0: it is one; 1: empty or missing. */
+/* Checks whether the file is a run store or can become one. 0: it is one; 1: it is empty or
+ * missing. */
 int cop_store_look(const char *path, struct cop_err *err);
 /* 0, or -ENOLCK if the file system does not support locks. make: creates the file. This process
- * must not have the database open, because closing any descriptor of the file drops its locks. */
+ * must not have the database open, because closing any descriptor of a file drops all its locks. */
 int cop_store_try_lock(const char *path, bool make, struct cop_err *err);
 
 /* ---- db.c ---- */
 /* Fills err from the database's last error. */
 int cop_store_fail(sqlite3 *db, const char *name, int code, struct cop_err *err);
-/* vfs: NULL, or "unix-none", which takes no locks. The caller closes *db in any case. */
+/* vfs: NULL, or "unix-none", which takes no locks. The caller closes *db even after an error. */
 int cop_store_db_open(const char *path, int flags, const char *vfs, uint64_t deadline_ms,
 	sqlite3 **db, struct cop_err *err);
-/* Opens the store for changes, and creates it if missing. The caller closes *db in any case. */
+/* Opens the store for writing, creating it if needed. The caller closes *db even after an error. */
 int cop_store_db_change(const char *path, uint64_t deadline_ms, sqlite3 **db, struct cop_err *err);
-/* Within a transaction. Creates missing tables. */
+/* Creates missing tables. Call within a transaction. */
 int cop_store_db_tables(sqlite3 *db, const char *name, struct cop_err *err);
-/* Creates missing tables and calls work in a transaction, which is undone if work fails. */
+/* In one transaction, creates missing tables and calls work. Rolls back if work fails. */
 int cop_store_db_transact(sqlite3 *db, const char *name,
 	int (*work)(void *arg, sqlite3 *db, struct cop_err *err), void *arg, struct cop_err *err);
 
-/* A statement executed for many rows. After an error, stored in code, all calls do nothing. */
+/* A statement executed for many rows. After an error, which is kept in code, all calls do
+ * nothing. */
 struct step {
 	sqlite3 *db;
 	sqlite3_stmt *stmt;
@@ -51,18 +53,18 @@ void cop_step_real(struct step *s, int at, double value);
 void cop_step_integer(struct step *s, int at, uint64_t value);
 /* Executes the statement with the bound values. */
 void cop_step_row(struct step *s);
-/* Frees it and returns the code. */
+/* Frees the statement and returns code. */
 int cop_step_finish(struct step *s);
 
 /* ---- put.c ---- */
-/* Within a transaction. */
+/* Call within a transaction. */
 int cop_store_put_record(sqlite3 *db, const char *name, const struct cop_runrec *r,
 	uint64_t from_step, struct cop_err *err);
 
 /* ---- beside.c ---- */
-/* Calls take for each record in STORE.d and, unless keep is set, removes its file if take returns
- * 0. Unreadable records get a line in notes, which may be NULL. Returns the number of remaining
- * records; 0 without the folder. */
+/* Calls take for each record in STORE.d, and removes the file if take returns 0, unless keep is
+ * set. Adds a line to notes, which may be NULL, for each unreadable record. Returns the number of
+ * records that remain; 0 if there is no directory. */
 size_t cop_store_each_beside(const char *path,
 	int (*take)(void *arg, const struct cop_runrec *r, struct cop_err *err), void *arg,
 	bool keep, struct cop_buf *notes);
@@ -81,7 +83,7 @@ struct store_where {
 };
 int cop_store_parse_where(const char *text, struct store_where *out, struct cop_err *err);
 int cop_store_parse_sort(const char *text, struct store_key *out, bool *down, struct cop_err *err);
-/* Append SQL; parameter: the number of the key's SQL parameter; the next ones are the value as
+/* Both append SQL. parameter: the number of the key's SQL parameter; the next two are the value, as
  * text and as a number. */
 void cop_store_put_where(struct cop_buf *sql, const struct store_where *w, unsigned parameter);
 void cop_store_put_sort(

@@ -225,7 +225,7 @@ static void runs_are_found_by_few_characters(void **state)
 	cop_store_close(s);
 }
 
-/* ---- what is no store ---- */
+/* ---- files that are not stores ---- */
 
 static void refused(int code, const char *sentence)
 {
@@ -283,7 +283,7 @@ static void a_reader_makes_no_file(void **state)
 
 /* ---- locks ---- */
 
-/* Starts a process that holds the store until it is killed. */
+/* Starts a process that keeps the store locked until it is killed. */
 static pid_t hold(void)
 {
 	int ready[2];
@@ -351,7 +351,7 @@ static void of_64_writers_at_once_none_is_lost(void **state)
 	assert_int_equal(count(COP_RUNREC_STATUSES), 64);
 }
 
-/* ---- beside the store ---- */
+/* ---- STORE.d ---- */
 
 static void the_next_reader_takes_in_what_is_beside(void **state)
 {
@@ -375,7 +375,7 @@ static void a_store_that_cannot_be_changed_is_read_with_what_is_beside(void **st
 	(void)state;
 	put_new("00000000000000aa", 100);
 	assert_int_equal(cop_store_put_beside(path, &r, &err), 0);
-	/* From here on no file can grow. */
+	/* From here on, no file can grow. */
 	signal(SIGXFSZ, SIG_IGN);
 	getrlimit(RLIMIT_FSIZE, &limit);
 	limit.rlim_cur = 0;
@@ -389,8 +389,8 @@ static void a_store_that_cannot_be_changed_is_read_with_what_is_beside(void **st
 	cop_runrec_free(&r);
 }
 
-/* From now on the kernel refuses locks to this process, as a network without a lock service does.
- */
+/* Makes the kernel refuse locks to this process, like a network file system without a lock
+ * service. */
 static void refuse_locks(void)
 {
 	struct sock_filter code[] = {

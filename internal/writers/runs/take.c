@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Imports programs' logs into the store: the files of one folder, in one transaction. Reading
- * continues where the last import ended, so a job's rank 0 reads every line once. */
+/* Imports program logs into the store: all files of one directory, in one transaction. Reading
+ * continues where the last import stopped, so a job's rank 0 reads every line once. */
 #include "base/base/grow.h"
 #include "writers/runs/store_priv.h"
 
@@ -18,7 +18,7 @@
 /* The rest is read in the next round. */
 #define FILE_PER_ROUND (256 * COP_MIB)
 #define NOTES_PER_FILE 3
-/* A program that is silent for this long has ended, and its file is not read again. */
+/* A program that has been silent for this long is over, and its file is not read again. */
 #define STALE_S (7 * 86400.0)
 
 struct log_file {
@@ -27,7 +27,7 @@ struct log_file {
 	bool grown;            /* since the last scan */
 	uint64_t next, next_lines;
 	unsigned damaged;
-	char id[COP_RUNREC_ID_LEN + 1]; /* from its first line; "": not known yet */
+	char id[COP_RUNREC_ID_LEN + 1]; /* from its first line; "": unknown so far */
 	double written_s;               /* time of the last write */
 	bool foreign, ended;
 };
@@ -36,16 +36,16 @@ struct cop_take {
 	bool quick;          /* see cop_take_quickly */
 	struct log_file *at; /* sorted by name */
 	size_t n;
-	char failed[COP_RUNREC_VALUE_MAX + 64]; /* reason of a failure reported by a program */
+	char failed[COP_RUNREC_VALUE_MAX + 64]; /* why a program reported failure */
 };
 
-/* One round. */
+/* One call of cop_take_logs. */
 struct round {
 	struct cop_take *take;
-	const char *dir, *job; /* job: the run of all files; NULL: each file names its own */
+	const char *dir, *job; /* job: the run to import; NULL: each file names its own */
 	struct rows rows;
 	uint64_t deadline_ms;
-	bool late;      /* the deadline has passed: the rest is for the next round */
+	bool late;      /* the deadline has passed; the next round imports the rest */
 	double began_s; /* start of the job, by its directory's clock; 0: unknown */
 	struct cop_buf *notes;
 };
@@ -71,7 +71,7 @@ void cop_take_free(struct cop_take *t)
 
 /* ---- one line ---- */
 
-/* A line without a run belongs to the job, unless it is older than the job. */
+/* A file without a run belongs to the job, unless it is older than the job. */
 static bool is_of_job(const struct round *r, const struct log_file *f, const char *id)
 {
 	return *id == '-' ? f->written_s > r->began_s : strcmp(id, r->job) == 0;
@@ -126,7 +126,7 @@ static void note(struct round *r, const struct log_file *f, const char *what)
 			(unsigned long long)f->next_lines, what);
 }
 
-/* text has len bytes, and one more writable byte. */
+/* text has len bytes, followed by one more writable byte. */
 static void read_line(struct round *r, struct log_file *f, char *text, size_t len)
 {
 	struct logline l;
@@ -155,8 +155,8 @@ static void read_line(struct round *r, struct log_file *f, char *text, size_t le
 
 /* ---- one file ---- */
 
-/* Reads the complete lines of text, and returns their length. Each piece of an overlong line counts
- * as a damaged line. */
+/* Reads the complete lines of text, and returns their length in bytes. Each piece of an overlong
+ * line counts as a damaged line. */
 static size_t read_lines(struct round *r, struct log_file *f, char *text, size_t len)
 {
 	size_t done = 0;
@@ -194,7 +194,7 @@ static bool is_over(const struct log_file *f, const struct stat *st)
 	return f->ended || (*f->id && (double)cop_wall_ns() / 1e9 - (double)st->st_mtime > STALE_S);
 }
 
-/* Opening refreshes a network file system's cached size. */
+/* Opening a file refreshes the size that a network file system has cached. */
 static int open_log(int dir, const struct log_file *f)
 {
 	return openat(dir, f->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -217,7 +217,7 @@ static void take_file(struct round *r, int dir, struct log_file *f)
 	close(fd);
 }
 
-/* ---- the folder ---- */
+/* ---- the directory ---- */
 
 static struct log_file *file_of(struct cop_take *t, const char *name)
 {
@@ -273,7 +273,7 @@ static bool is_late(struct round *r)
 	return r->late;
 }
 
-/* Scans for files and marks those that have grown; returns whether any has. */
+/* Scans the directory, marks files that have grown, and returns whether any has. */
 static bool look(struct round *r, int dir)
 {
 	DIR *d = fdopendir(dup(dir));
@@ -303,7 +303,7 @@ static void take_files(struct round *r, int dir)
 
 		f->next = f->taken;
 		f->next_lines = f->lines;
-		/* Without a job, the time since a program's last write is recorded, too. */
+		/* Without a job, also record when a program last wrote. */
 		if (!f->foreign && (f->grown || !r->job) && !r->rows.code && !is_late(r))
 			take_file(r, dir, f);
 	}
@@ -311,8 +311,8 @@ static void take_files(struct round *r, int dir)
 		cop_rows_text(&r->rows, ROWS_JOB_FAILED, r->job, r->take->failed);
 }
 
-/* Files of a job are kept. Lines appended before the removal are read here; for later ones, the
- * program detects the removal and logs everything again. */
+/* Removes the files of finished programs, but keeps a job's. First reads lines appended in the
+ * meantime; a program that appends later detects the removal and logs everything again. */
 static void remove_files(struct round *r, int dir)
 {
 	for (size_t i = 0; i < r->take->n && !r->rows.code; i++) {
@@ -327,8 +327,8 @@ static void remove_files(struct round *r, int dir)
 	}
 }
 
-/* A job started in a directory with earlier logs creates a file there, and passes its programs the
- * name of its run. */
+/* When the job started, by the modification time of the file that it created. Earlier logs in the
+ * directory do not belong to it. */
 static double began_at(int dir)
 {
 	struct stat st;

@@ -199,7 +199,7 @@ static void a_line_without_end_is_passed_over(void **state)
 	cop_runrec_free(&r);
 }
 
-/* How often files of the folder were opened since the last call. */
+/* How often files in the directory were opened since the last call. */
 static unsigned count_opened(int watch)
 {
 	char text[16384];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The text of a record: one line per item, of tab-separated parts; the last line has the number of
- * lines, to detect truncation. */
+/* Records as text: one line of tab-separated fields per item. The last line has the number of
+ * lines, so that readers detect truncation. */
 #include "writers/runs/line_priv.h"
 
 #include <math.h>
 
 #define HEAD "copper-run "
 #define FORM 1
-/* No working clock is further from 1970. */
+/* No working clock is this far from 1970. */
 #define TIME_MAX 1e12
 
 static const char *const fields[] = {"name", "group", "version", "exit_reason"};
@@ -126,7 +126,7 @@ static int parse_number(const char *text, double least, double most, double *out
 	char *end;
 	double v;
 
-	/* Rejects blanks, hexadecimal, and words such as "nan". */
+	/* Reject blanks, hexadecimal, and words such as "nan". */
 	if (!*text || text[strspn(text, "0123456789+-.e")])
 		return -EBADMSG;
 	v = strtod(text, &end);
@@ -267,7 +267,7 @@ static int bad_line(const char *name, uint64_t lines, struct cop_err *err)
 	return cop_err_set(err, EBADMSG, "%s: line %" PRIu64 " is damaged", name, lines);
 }
 
-/* text is a copy owned by the record. */
+/* Modifies text. */
 static int parse_record(char *text, const char *name, struct cop_runrec *r, struct cop_err *err)
 {
 	char *rest = text, *line = strsep(&rest, "\n");

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Terms about a run, such as param.lr < 0.01: parsed here, and converted to SQL with keys and
- * values as parameters. */
+/* Parses filter terms such as param.lr < 0.01, and converts them to SQL, with keys and values as
+ * parameters. */
 #include "writers/runs/store_priv.h"
 
 enum kind { KIND_COLUMN, KIND_PAIR, KIND_METRIC };
 
 static const struct source {
-	const char *prefix; /* ends with a dot: a key follows */
+	const char *prefix; /* if it ends with a dot, a key follows */
 	enum kind kind;
-	const char *sql; /* ?K: the parameter with the key */
+	const char *sql; /* ?K is the key's parameter */
 } sources[] = {
 	{"status", KIND_COLUMN, "status"},
 	{"name", KIND_COLUMN, "name"},
@@ -24,7 +24,7 @@ static const struct source {
 		"(SELECT value FROM resource WHERE run = run_now.id AND key = ?K)"},
 	{"metric.", KIND_METRIC, NULL},
 };
-/* Statistics of a metric's points; the last one is the default. */
+/* Statistics of a metric's points; the first is the default. */
 static const struct {
 	const char *suffix, *sql;
 } points[] = {
@@ -34,10 +34,10 @@ static const struct {
 	{".max", "(SELECT max(value) FROM metric WHERE run = run_now.id AND key = ?K)"},
 	{".mean", "(SELECT avg(value) FROM metric WHERE run = run_now.id AND key = ?K)"},
 };
-/* Two-character operators first. */
+/* Two-character operators come first, so that they match first. */
 static const char *const operators[] = {"!=", "<=", ">=", "=", "<", ">"};
 
-/* Finds the length of a metric's suffix, and its SQL. */
+/* Finds the SQL for a metric's suffix, and returns the suffix's length. */
 static size_t find_point(const char *key, size_t len, const char **sql)
 {
 	*sql = points[0].sql;
@@ -146,7 +146,7 @@ static void put_key(struct cop_buf *sql, const struct store_key *key, unsigned p
 		cop_buf_printf(sql, "?%u%s", parameter, mark + 2);
 }
 
-/* Numeric text compares as a number; infinity as text is not a number. */
+/* Numeric text compares as a number, but "inf" as text is not a number. */
 static void put_is_number(struct cop_buf *sql, const struct store_key *key, unsigned parameter)
 {
 	cop_buf_str(sql, "(");

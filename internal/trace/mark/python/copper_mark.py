@@ -270,7 +270,7 @@ def _write_out(now, final):
 
 
 def _write(now, final=False):
-    # Not waiting: the holder may be this thread, in what a signal's handler interrupted.
+    # Do not wait: this thread may hold the lock, in code that a signal handler interrupted.
     if _pid != os.getpid():
         _forked()
     if not _lock.acquire(timeout=1) if final else not _lock.acquire(False):
@@ -315,7 +315,7 @@ def _mark(head, ns, tail):
     if not enabled:
         return
     _pending.append(_text(head, ns, tail))
-    # A clock that went back is a reason to write, too.
+    # A clock that went back also makes a write due.
     if not _wrote_ns <= ns < _due_ns or len(_pending) >= _MANY:
         _write(ns)
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A plugin of clang that marks the functions with PerfFlowAspect's annotation,
+// A clang plugin that instruments functions that have PerfFlowAspect's annotation,
 //
 //     __attribute__((annotate("@critical_path(pointcut='around', scope='s', flow='in')")))
 //
-// by calls of perfflow_weave_before and perfflow_weave_after (copper/perfflow.h): at the begin of
-// the function, and wherever it is left: by a return, an exception, or a call that does not return,
-// such as exit and pthread_exit. longjmp past it leaves its region open.
+// with calls of perfflow_weave_before at the start of the function and of perfflow_weave_after
+// wherever it exits: at a return, an exception, or a call that does not return, such as exit and
+// pthread_exit (copper/perfflow.h). A longjmp out of the function leaves its region open.
 //
-// It is built for one version of LLVM, which is the compiler's own:
+// It must be built for the LLVM version of the compiler that loads it:
 //
 //     c++ -shared -fPIC -fno-rtti $(llvm-config --cxxflags) -o copper-weave.so copper_weave.cc
 #include <map>
@@ -27,7 +27,7 @@
 
 namespace {
 
-// What an annotation asks for.
+// The contents of an annotation.
 struct pointcut {
 	std::string point = "around", scope = "NA", flow = "NA";
 	bool begins = true, ends = true, async = false;
@@ -38,7 +38,7 @@ void skip(const std::string &text, size_t &at, const char *what)
 	at = std::min(text.find_first_not_of(what, at), text.size());
 }
 
-// A value in quotes of either kind. False: there is none.
+// Reads a value in single or double quotes; returns false if there is none.
 bool read_quoted(const std::string &text, size_t &at, std::string &out)
 {
 	if (at >= text.size() || (text[at] != '\'' && text[at] != '"'))
@@ -51,7 +51,7 @@ bool read_quoted(const std::string &text, size_t &at, std::string &out)
 	return true;
 }
 
-// The arguments between the parentheses: key='value', separated by commas.
+// Reads the arguments between the parentheses: key='value', separated by commas.
 bool read_arguments(const std::string &text, std::map<std::string, std::string> &out)
 {
 	size_t at = 0;
@@ -155,7 +155,7 @@ private:
 			llvm::FunctionType::get(llvm::Type::getVoidTy(context),
 				{number, text, text, text, text}, false));
 
-		// A call that may be inlined needs a line where its function has lines.
+		// In a function with debug information, a call that may be inlined needs a line.
 		if (llvm::DISubprogram *lines = f.getSubprogram())
 			if (!builder.getCurrentDebugLocation())
 				builder.SetCurrentDebugLocation(llvm::DILocation::get(
@@ -167,8 +167,8 @@ private:
 		made->setDoesNotThrow();
 	}
 
-	// A call that ends the block and the function, and through which nothing unwinds; null: there
-	// is none. In C nothing unwinds.
+	// Returns a call that ends both the block and the function and cannot unwind, or null if
+	// there is none. In C, no call unwinds.
 	static llvm::CallInst *last_call(llvm::BasicBlock &block)
 	{
 		llvm::Instruction *last = block.getTerminator();
@@ -184,7 +184,7 @@ private:
 
 	void weave_ends(llvm::Function &f, const pointcut &p)
 	{
-		// Each end of an arrow belongs to one side of the function.
+		// A flow in or out belongs to only one side of the function.
 		bool one_way = p.point == "around" && (p.flow == "in" || p.flow == "out");
 		std::string flow = one_way ? "NA" : p.flow;
 

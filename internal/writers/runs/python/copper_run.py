@@ -37,11 +37,11 @@ _RESOURCE = (("slurm.job_id", "SLURM_JOB_ID"), ("slurm.partition", "SLURM_JOB_PA
              ("slurm.num_nodes", "SLURM_JOB_NUM_NODES"), ("pbs.job_id", "PBS_JOBID"),
              ("pbs.job_name", "PBS_JOBNAME"), ("pbs.queue", "PBS_QUEUE"),
              ("flux.job_id", "FLUX_JOB_ID"), ("flux.uri", "FLUX_URI"))
-# Of these errors of opening a file none is over in a moment.
+# Errors from open that do not go away soon.
 _FINAL = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EEXIST,
           errno.ELOOP)
-# In this span of time metrics need no look at the file and no lock: descriptor, begin, end, and the
-# second it is in, also as text.
+# Within this time span, metrics need neither a check of the file nor the lock: descriptor, begin,
+# end, and the second that contains it, as a number and as text.
 _NEVER = (-1, 1, 0, 0, "")
 _now = time.time
 _getpid = os.getpid
@@ -223,11 +223,11 @@ class Run:
                     self._cut()
                 self._open()
                 if self._torn:
-                    # More parts than a line can have: nobody takes what was cut for a whole line.
+                    # More fields than a line can have, so that readers reject the truncated line.
                     self._append(b"\t\t\t\t\t\n")
                     self._torn = False
                 self._append(data)
-                # Looking costs as much as writing, so it is done once a millisecond.
+                # Checking costs as much as a write, so check only once per millisecond.
                 second = int(now)
                 self._ready = (self._fd, now, min(now + 0.001, second + 1), second, "%d." % second)
             except OSError as e:
@@ -273,7 +273,7 @@ class Run:
         cut = False
         if fd is not None:
             try:
-                # The kernel appends what several threads write at once one after the other.
+                # With O_APPEND, concurrent writes by several threads do not overwrite each other.
                 cut = _write(fd, data) != len(data)
                 if not cut:
                     return
@@ -351,7 +351,7 @@ class Run:
         elif code not in (None, 0) and size == self._size():
             self.status("FAILED", "exit %s" % code)
         else:
-            # A program that has recorded more since has caught the exception of sys.exit().
+            # If the program has recorded more since, it caught the exception of sys.exit().
             self.status("FINISHED")
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* copper/mark.h: marks a program's critical path. Writes events in PerfFlowAspect's format and
- * honours PERFFLOW_OPTIONS. C99 and C++11, gcc and clang; needs only the C library, with -pthread
- * before glibc 2.34. See copper-mark(1).
+ * honors PERFFLOW_OPTIONS. Works with C99 and C++11, gcc and clang; needs only the C library, and
+ * -pthread before glibc 2.34. See copper-mark(1).
  *
  *     #include <copper/mark.h>
  *
@@ -14,26 +14,27 @@
  *             }
  *     }
  *
- * Files. A process creates its file with its first event: in log-dir if set, else in
+ * Files. A process creates its file when it writes its first event: in log-dir if set, else in
  * $COPPER_JOB_DIR/trace, else in the working directory. Each write ends with the closing bracket,
- * which the next write overwrites: the file is valid JSON at any time, also after _exit, exec and a
- * crash. A forked child has its own file, without its parent's events.
+ * which the next write overwrites, so the file is always valid JSON, even after _exit, exec or a
+ * crash. A forked child has a file of its own, without its parent's events.
  *
- * Lost events. An event is written immediately unless its thread wrote less than 1 ms ago (for slow
- * writes, less than 100 times the faster of the last two writes, at most 1 s). Otherwise, it is
- * buffered in the thread (32 KiB) until the first event after that interval. A thread's buffer is
- * written when the thread ends, all buffers at exit(). A crash, _exit or exec loses only the events
- * of the current interval of each thread; with copper_mark_flush() before it, none.
+ * Lost events. An event is written immediately unless its thread wrote less than 1 ms ago (if
+ * writes are slow, less than 100 times the duration of the faster of the last two writes, at most 1
+ * s). Otherwise, the thread buffers it (32 KiB) until the first event after that interval. A
+ * thread's buffer is written when the thread ends, and all buffers at exit(). A crash, _exit or
+ * exec loses only the events of each thread's current interval; a thread that calls
+ * copper_mark_flush() beforehand loses none.
  *
- * Errors are printed once on standard error and never stop the program. Events that cannot be
- * written remain in the buffer. When it is full, further events are dropped and counted, and the
- * count is written once the file is writable again. A mark in a signal handler that interrupts
- * another mark of its thread is dropped and counted as well.
+ * An error is printed once on standard error and never stops the program. Events that cannot be
+ * written stay in the buffer. When it is full, further events are dropped and counted, and the
+ * count is written once the file is writable again. A mark in a signal handler is also dropped and
+ * counted if the handler interrupted another mark of its thread.
  *
- * Copies of this header in a program and its shared libraries share one file, except libraries
- * opened with RTLD_LOCAL by a program that does not export its symbols: each of those has its own
- * file, with a number after the process id. A source file that defines COPPER_MARK_PRIVATE before
- * the #include has its own file, too. */
+ * A program and its shared libraries may each include this header and still share one file. The
+ * exception is a library opened with RTLD_LOCAL by a program that does not export its symbols: it
+ * has its own file, with a number after the process id. So does a source file that defines
+ * COPPER_MARK_PRIVATE before the #include. */
 #ifndef COPPER_MARK_H
 #define COPPER_MARK_H
 
@@ -60,10 +61,10 @@ long syscall(long number, ...);
 #endif
 
 #define COPPER_MARK_I_COLD __attribute__((unused, noinline)) static
-#define COPPER_MARK_I_TEXT 32768 /* bytes of a thread's buffer */
-#define COPPER_MARK_I_HEAD 64    /* before it, for the start of a file */
-#define COPPER_MARK_I_MOST 6000  /* bytes of one event, leaving room for the end of the file */
-#define COPPER_MARK_I_NAME 255   /* longest name in bytes; the rest is cut off */
+#define COPPER_MARK_I_TEXT 32768 /* size of a thread's buffer, bytes */
+#define COPPER_MARK_I_HEAD 64    /* bytes reserved before it for the start of a file */
+#define COPPER_MARK_I_MOST 6000  /* maximum size of one event, with room for the end of the file */
+#define COPPER_MARK_I_NAME 255   /* names are truncated to this many bytes */
 #define COPPER_MARK_I_MS 1000000LL
 #define COPPER_MARK_I_S 1000000000LL
 
@@ -71,11 +72,11 @@ long syscall(long number, ...);
 
 struct copper_mark_i_thread {
 	struct copper_mark_i_thread *next, *previous;
-	pthread_mutex_t lock; /* protects the rest; taken by its own thread, and at exit */
+	pthread_mutex_t lock; /* protects the rest; its own thread takes it, and so does exit */
 	long tid;
-	unsigned hooks;        /* value of the process's hooks when this thread was registered */
-	unsigned used, events; /* in text, after the head */
-	unsigned long long missing; /* dropped events, not yet reported */
+	unsigned hooks;             /* value of the process's hooks when this thread registered */
+	unsigned used, events;      /* bytes and events in text, after the head */
+	unsigned long long missing; /* dropped events not yet reported */
 	long long wrote_ns, pace_ns, took_ns;
 	char text[COPPER_MARK_I_HEAD + COPPER_MARK_I_TEXT];
 };
@@ -84,17 +85,17 @@ struct copper_mark_i_thread {
 struct copper_mark_i_process {
 	int state; /* 0 not initialized, 1 off, 2 on */
 	int compact, object, usage, in_job;
-	int pid, fd; /* fd: 0 none */
+	int pid, fd; /* fd 0: not open */
 	unsigned hooks;
 	int hooked, told;
 	pthread_key_t key;
 	struct copper_mark_i_thread *first;
 	dev_t device;
 	ino_t inode;
-	long long end; /* of the file, without its closing bracket; 0: no file yet */
+	long long end; /* size of the file without its closing bracket; 0: no file yet */
 	long long retry_ns, finished_ns;
-	unsigned long long missing; /* of threads that ended, or dropped at exit */
-	char name[1024];            /* of the file; byte 1 stands for the process number */
+	unsigned long long missing; /* events lost by threads that ended, or for lack of memory */
+	char name[1024]; /* of the file; a byte with value 1 marks the place of the process id */
 	char dir[4096], path[5200];
 };
 
@@ -142,7 +143,7 @@ COPPER_MARK_I_COLD void copper_mark_i_say(const char *what, const char *which, c
 
 /* ---- for programs ---- */
 
-/* Whether marks are enabled: check before computing an expensive argument. */
+/* Whether marks are enabled; check this before computing an expensive argument. */
 static inline int copper_mark_enabled(void)
 {
 	int state = __atomic_load_n(&copper_mark_i_process_1.state, __ATOMIC_ACQUIRE);
@@ -150,7 +151,7 @@ static inline int copper_mark_enabled(void)
 	return (state ? state : copper_mark_i_start()) == 2;
 }
 
-/* Writes this thread's buffered events: call before exec, _exit and abort. */
+/* Writes this thread's buffered events; call before exec, _exit and abort. */
 COPPER_MARK_I_COLD void copper_mark_flush(void)
 {
 	struct copper_mark_i_thread *t = copper_mark_i_self_1;
@@ -165,8 +166,8 @@ COPPER_MARK_I_COLD void copper_mark_flush(void)
 	copper_mark_i_inside_1--;
 }
 
-/* An event with this phase and the current time, for phases without a function here ("s" and "f" of
- * flows, "i"). */
+/* Records an event with this phase and the current time, for phases that have no function of their
+ * own here ("s" and "f" of flows, "i"). */
 static inline void copper_mark_event(char phase, const char *name, const char *category,
 	const char *scope, unsigned long long id)
 {
@@ -181,8 +182,9 @@ static inline void copper_mark_event(char phase, const char *name, const char *c
 	copper_mark_i_put(&e);
 }
 
-/* A region of this thread, which need not be a scope. The category is a file or a module. Regions
- * of a thread nest. Always two events, even if log-event is compact. */
+/* Begin and end a region of this thread, which need not be a scope. The category is a file or a
+ * module. Regions of a thread must nest. Each region is two events, even if log-event is
+ * compact. */
 static inline void copper_mark_begin(const char *name, const char *category)
 {
 	copper_mark_event('B', name, category, NULL, 0);
@@ -192,8 +194,8 @@ static inline void copper_mark_end(const char *name, const char *category)
 	copper_mark_event('E', name, category, NULL, 0);
 }
 
-/* Work that may begin in one thread, end in another and overlap other work of the same name: begin
- * and end have the same name, category, scope (may be NULL) and id. */
+/* Mark work that may begin in one thread, end in another, and overlap other work of the same name.
+ * Its begin and end share name, category, scope (may be NULL) and id. */
 static inline void copper_mark_async_begin(
 	const char *name, const char *category, const char *scope, unsigned long long id)
 {
@@ -210,7 +212,7 @@ static inline void copper_mark_async_end(
 	copper_mark_event('e', name, category, scope, id);
 }
 
-/* A value that changes over time; infinities and NaN become null. */
+/* Records a value that changes over time; infinities and NaN become null. */
 COPPER_MARK_I_COLD void copper_mark_counter(const char *name, const char *category, double value)
 {
 	struct copper_mark_i_event e;
@@ -226,13 +228,13 @@ COPPER_MARK_I_COLD void copper_mark_counter(const char *name, const char *catego
 /* ---- scopes ---- */
 
 struct copper_mark_scope {
-	const char *name, *category; /* name NULL: not marked */
+	const char *name, *category; /* name NULL: marks are off */
 	size_t name_len;
 	long long begin_ns, cpu_ns;
 };
 
-/* The region is called name, or by the function's name if that is "". Written as two events, or as
- * one at its end if log-event is compact. */
+/* Begins a region called name, or by the function's name if name is "". It is written as two
+ * events, or as one at its end if log-event is compact. */
 static inline void copper_mark_scope_begin(
 	struct copper_mark_scope *s, const char *name, const char *function, const char *category)
 {
@@ -293,8 +295,9 @@ struct copper_mark_i_scope : copper_mark_scope {
 	copper_mark_scope_begin(&COPPER_MARK_I_VARIABLE(__LINE__), name, __func__, __FILE__)
 #endif
 
-/* From here to the end of the scope, on every exit path except longjmp and process exit. The name
- * is a literal: COPPER_CRITICAL_PATH("step"). Default: the function's name. */
+/* Marks the code from here to the end of the scope, on every exit path except longjmp and process
+ * exit. The name must be a literal, as in COPPER_CRITICAL_PATH("step"); the default is the
+ * function's name. */
 #define COPPER_CRITICAL_PATH(...) COPPER_MARK_I_SCOPE("" __VA_ARGS__)
 
 /* The functions above, with this file as the category. */

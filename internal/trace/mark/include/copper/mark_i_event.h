@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A part of copper/mark.h: one event as JSON. */
+/* Part of copper/mark.h: formats one event as JSON. */
 
 struct copper_mark_i_event {
 	const char *name, *cat, *scope; /* scope NULL or "": none */
@@ -33,7 +33,7 @@ static inline char *copper_mark_i_number(char *at, unsigned long long number)
 	return at + n;
 }
 
-/* Nanoseconds as microseconds. */
+/* Prints nanoseconds as microseconds. */
 static inline char *copper_mark_i_us(char *at, long long ns)
 {
 	unsigned rest;
@@ -62,7 +62,7 @@ COPPER_MARK_I_COLD char *copper_mark_i_real(char *at, double value)
 	return at + n;
 }
 
-/* The length of the UTF-8 character at s; 0 if invalid. */
+/* Returns the length of the UTF-8 character at s; 0 if invalid. */
 COPPER_MARK_I_COLD size_t copper_mark_i_utf8(const unsigned char *s, size_t left)
 {
 	size_t n = *s < 0xc2 ? 0 : *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : *s < 0xf5 ? 4 : 0, i;
@@ -78,7 +78,7 @@ COPPER_MARK_I_COLD size_t copper_mark_i_utf8(const unsigned char *s, size_t left
 	return n;
 }
 
-/* Escapes a character that JSON does not allow as is, and advances *s. */
+/* Copies a character that is not plain ASCII, escaping it if JSON requires, and advances *s. */
 COPPER_MARK_I_COLD char *copper_mark_i_odd(char *at, const unsigned char **s, size_t left)
 {
 	size_t n = **s < 0x80 ? 0 : copper_mark_i_utf8(*s, left);
@@ -140,7 +140,7 @@ COPPER_MARK_I_COLD char *copper_mark_i_rest(char *at, const struct copper_mark_i
 	return at;
 }
 
-/* A comma and the event; at most COPPER_MARK_I_MOST bytes. Returns the end. */
+/* Writes a comma and the event, at most COPPER_MARK_I_MOST bytes. Returns the end. */
 static inline char *copper_mark_i_format(
 	char *at, const struct copper_mark_i_event *e, int pid, long tid)
 {
@@ -175,7 +175,7 @@ static inline void copper_mark_i_init(struct copper_mark_i_event *e, char phase,
 	e->ts_ns = t.tv_sec * COPPER_MARK_I_S + t.tv_nsec;
 }
 
-/* The name in the compiler's function signature: a::b<c>::d in "int a::b<c>::d(e) const". */
+/* Finds the name in the compiler's function signature: a::b<c>::d in "int a::b<c>::d(e) const". */
 COPPER_MARK_I_COLD const char *copper_mark_i_function(const char *text, size_t *len)
 {
 	const char *begin = text, *at = text;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A part of copper/mark.h: the file of a process. The caller holds its lock. */
+/* Part of copper/mark.h: the file of a process. The caller holds its lock. */
 
 COPPER_MARK_I_COLD long long copper_mark_i_now(void)
 {
@@ -24,8 +24,8 @@ COPPER_MARK_I_COLD void copper_mark_i_make_dirs(const char *dir, mode_t mode)
 	}
 }
 
-/* The n-th candidate name: an earlier process with this number, one in another container, or this
- * process before an exec may already have a file. */
+/* Sets the n-th candidate name. A file may already exist: of an earlier process with the same id,
+ * of one in another container, or of this process before an exec. */
 COPPER_MARK_I_COLD void copper_mark_i_path(struct copper_mark_i_process *p, int n)
 {
 	const char *mark = strchr(p->name, 1);
@@ -40,7 +40,7 @@ COPPER_MARK_I_COLD void copper_mark_i_path(struct copper_mark_i_process *p, int 
 		mark ? mark + 1 : "", again);
 }
 
-/* Duplicates fd above the standard descriptors. -1 and errno on error. */
+/* Moves fd above the standard descriptors. Returns -1 and sets errno on error. */
 COPPER_MARK_I_COLD int copper_mark_i_above(int fd)
 {
 	int other, error;
@@ -72,7 +72,7 @@ COPPER_MARK_I_COLD int copper_mark_i_create(struct copper_mark_i_process *p)
 	return copper_mark_i_above(fd);
 }
 
-/* Reopens the file if the program closed the descriptor and reused its number. */
+/* Opens the file, or reopens it if the program closed the descriptor or reused its number. */
 COPPER_MARK_I_COLD int copper_mark_i_open(struct copper_mark_i_process *p)
 {
 	struct stat st;
@@ -87,7 +87,7 @@ COPPER_MARK_I_COLD int copper_mark_i_open(struct copper_mark_i_process *p)
 		p->inode = st.st_ino;
 		return 0;
 	}
-	if (p->fd >= 0) { /* the number now refers to another file */
+	if (p->fd >= 0) { /* the descriptor now refers to another file */
 		close(p->fd);
 		errno = ESTALE;
 	}
@@ -95,7 +95,7 @@ COPPER_MARK_I_COLD int copper_mark_i_open(struct copper_mark_i_process *p)
 	return -1;
 }
 
-/* False if the write would exceed RLIMIT_FSIZE, which would kill the program. */
+/* Returns false if a write up to `end` would exceed RLIMIT_FSIZE, which would kill the program. */
 COPPER_MARK_I_COLD int copper_mark_i_fits(long long end)
 {
 	struct rlimit most;
@@ -107,8 +107,8 @@ COPPER_MARK_I_COLD int copper_mark_i_fits(long long end)
 	return 0;
 }
 
-/* Writes len bytes and the closing bracket at the end of the file. Undoes a short write: restores
- * the closing bracket at the old end, in bytes that were already allocated. */
+/* Writes len bytes and the closing bracket at the end of the file. Undoes a short write by
+ * restoring the closing bracket at the old end, where the file already has its blocks. */
 COPPER_MARK_I_COLD int copper_mark_i_append(struct copper_mark_i_process *p, char *text, size_t len)
 {
 	const char *closing = p->object ? "\n]}\n" : "\n]\n";
@@ -135,7 +135,8 @@ COPPER_MARK_I_COLD int copper_mark_i_append(struct copper_mark_i_process *p, cha
 	return -1;
 }
 
-/* ENOMEM, EMFILE and ENOSPC may pass, so events stay buffered; a permission error will not. */
+/* Errors such as ENOMEM, EMFILE and ENOSPC may be transient, so events stay buffered; a permission
+ * error is permanent. */
 COPPER_MARK_I_COLD void copper_mark_i_failed(struct copper_mark_i_process *p, int error)
 {
 	static const int passing[] = {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A part of copper/mark.h: options from PERFFLOW_OPTIONS and the job's environment. */
+/* Part of copper/mark.h: options from PERFFLOW_OPTIONS and the job's environment. */
 
 COPPER_MARK_I_COLD unsigned copper_mark_i_roll(unsigned x, int n)
 {
 	return x << n | x >> (32 - n);
 }
 
-/* One block of SHA-1 (FIPS 180-4). */
+/* Processes one block of SHA-1 (FIPS 180-4). */
 COPPER_MARK_I_COLD void copper_mark_i_sha1(unsigned h[5], const unsigned char block[64])
 {
 	static const unsigned k[4] = {0x5a827999, 0x6ed9eba1, 0x8f1bbcdc, 0xca62c1d6};
@@ -37,7 +37,8 @@ COPPER_MARK_I_COLD void copper_mark_i_sha1(unsigned h[5], const unsigned char bl
 	h[4] += e;
 }
 
-/* The first eight digits of a text's SHA-1: PerfFlowAspect's form of a job name. */
+/* Computes the first eight hex digits of a text's SHA-1, which is how PerfFlowAspect writes a job
+ * name. */
 COPPER_MARK_I_COLD void copper_mark_i_digest(const char *text, char out[16])
 {
 	unsigned h[5] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
@@ -64,7 +65,7 @@ COPPER_MARK_I_COLD void copper_mark_i_digest(const char *text, char out[16])
 	snprintf(out, 16, "%08x", h[0]);
 }
 
-/* The job's name: job and step number, or the directory of Flux's socket; "1" if there is no
+/* Finds the job's name: job and step number, or the directory of Flux's socket; "1" outside a
  * job. */
 COPPER_MARK_I_COLD void copper_mark_i_job(char *out, size_t size)
 {
@@ -106,7 +107,8 @@ struct copper_mark_i_options {
 	int enable, usage, compact, object;
 };
 
-/* One of two words, in lower case, upper case or capitalized; -1 with a message for any other. */
+/* Parses one of two words, in lower case, upper case or capitalized. Prints a message and returns
+ * -1 for any other. */
 COPPER_MARK_I_COLD int copper_mark_i_either(
 	const char *key, const char *value, const char *no, const char *yes, int otherwise)
 {
@@ -173,7 +175,7 @@ COPPER_MARK_I_COLD void copper_mark_i_parse(struct copper_mark_i_options *o)
 	}
 }
 
-/* The file's name without ".pfw": the words of log-filename-include, in order. */
+/* Sets the file's name without ".pfw": the words of log-filename-include, in order. */
 COPPER_MARK_I_COLD void copper_mark_i_call(
 	struct copper_mark_i_process *p, const struct copper_mark_i_options *o)
 {
@@ -200,7 +202,7 @@ COPPER_MARK_I_COLD void copper_mark_i_call(
 		else
 			copper_mark_i_say("PERFFLOW_OPTIONS: log-filename-include knows no ", word,
 				"; ignored");
-		part[200] = '\0'; /* a name has at most 255 bytes */
+		part[200] = '\0'; /* a file name has at most 255 bytes */
 		if (len + strlen(part) < 220)
 			len += (size_t)snprintf(p->name + len, sizeof(p->name) - len, "%s", part);
 	}
@@ -209,7 +211,7 @@ COPPER_MARK_I_COLD void copper_mark_i_call(
 			p->name[n] = '-';
 }
 
-/* Sets the directory. Returns 0 if there is none. */
+/* Sets the directory. Returns 0 if its path is too long. */
 COPPER_MARK_I_COLD int copper_mark_i_place(
 	struct copper_mark_i_process *p, const struct copper_mark_i_options *o)
 {
@@ -219,7 +221,7 @@ COPPER_MARK_I_COLD int copper_mark_i_place(
 	p->in_job = !*dir && job && *job;
 	if (p->in_job)
 		dir = job;
-	/* Absolute: the program may change its directory before its first event. */
+	/* Make it absolute: the program may change its directory before its first event. */
 	if (*dir == '/' || !getcwd(here, sizeof(here)))
 		here[0] = '\0';
 	if (snprintf(p->dir, sizeof(p->dir), "%s%s%s%s", here, *here ? "/" : "", *dir ? dir : ".",

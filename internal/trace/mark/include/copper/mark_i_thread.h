@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A part of copper/mark.h: thread buffers; fork, thread end, exit. The caller holds the thread's
- * lock. */
+/* Part of copper/mark.h: thread buffers, and what happens on fork, thread end and exit. The caller
+ * holds the thread's lock. */
 
-/* Limits the time spent on writes to 1 %. A single slow write does not count. */
+/* Limits the time spent on writes to 1 %. A single slow write is ignored. */
 COPPER_MARK_I_COLD void copper_mark_i_set_pace(
 	struct copper_mark_i_thread *t, long long now, long long took_ns)
 {
@@ -15,7 +15,7 @@ COPPER_MARK_I_COLD void copper_mark_i_set_pace(
 	t->wrote_ns = now;
 }
 
-/* Writes the buffer to the file. On failure the events remain buffered. */
+/* Writes the buffer to the file. On failure, the events stay buffered. */
 COPPER_MARK_I_COLD void copper_mark_i_drain(
 	struct copper_mark_i_process *p, struct copper_mark_i_thread *t, long long now, int again)
 {
@@ -31,7 +31,7 @@ COPPER_MARK_I_COLD void copper_mark_i_drain(
 		pthread_mutex_unlock(&copper_mark_i_file_1);
 		return;
 	}
-	if (!p->end) { /* in place of the comma */
+	if (!p->end) { /* the opening replaces the comma */
 		text -= strlen(opening) - 1;
 		len += strlen(opening) - 1;
 		memcpy(text, opening, strlen(opening));
@@ -83,7 +83,7 @@ COPPER_MARK_I_COLD void copper_mark_i_child(void)
 		copper_mark_i_forked();
 }
 
-/* Detects a fork that runs no handlers (_Fork, clone), before each write. */
+/* Called before each write to detect a fork that ran no handlers (_Fork, clone). */
 COPPER_MARK_I_COLD void copper_mark_i_look(void)
 {
 	if (copper_mark_i_process_1.pid != (int)getpid())
@@ -142,8 +142,8 @@ COPPER_MARK_I_COLD void copper_mark_i_thread_ends(void *arg)
 	copper_mark_i_inside_1--;
 }
 
-/* At exit, or when the library that contains these functions is unloaded: the next event of another
- * copy of them registers again. */
+/* Runs at exit, or when the library that contains these functions is unloaded; in the latter case,
+ * the next event from another copy of them registers again. */
 COPPER_MARK_I_COLD void copper_mark_i_finish(void)
 {
 	struct copper_mark_i_process *p = &copper_mark_i_process_1;
@@ -151,7 +151,7 @@ COPPER_MARK_I_COLD void copper_mark_i_finish(void)
 	unsigned long long missing;
 	char count[64];
 
-	if (copper_mark_i_inside_1) /* exit called from a signal handler that interrupted a mark */
+	if (copper_mark_i_inside_1) /* a signal handler that interrupted a mark called exit */
 		return;
 	copper_mark_i_look();
 	copper_mark_i_inside_1++;
@@ -180,7 +180,7 @@ COPPER_MARK_I_COLD void copper_mark_i_finish(void)
 	copper_mark_i_inside_1--;
 }
 
-/* A thread's first event, or the first after copper_mark_i_finish. */
+/* Called for a thread's first event, and for its first after copper_mark_i_finish. */
 COPPER_MARK_I_COLD struct copper_mark_i_thread *copper_mark_i_attach(void)
 {
 	struct copper_mark_i_process *p = &copper_mark_i_process_1;
@@ -226,7 +226,7 @@ static inline int copper_mark_i_is_full(const struct copper_mark_i_thread *t)
 	return t->used > COPPER_MARK_I_TEXT - COPPER_MARK_I_MOST;
 }
 
-/* Whether a write is due. A clock that went back also makes it due. */
+/* Whether a write is due; it also is if the clock went back. */
 static inline int copper_mark_i_is_due(
 	const struct copper_mark_i_process *p, const struct copper_mark_i_thread *t, long long now)
 {
@@ -283,8 +283,8 @@ COPPER_MARK_I_COLD long long copper_mark_i_cpu(void)
 	return t.tv_sec * COPPER_MARK_I_S + t.tv_nsec;
 }
 
-/* A region's counters are written at its begin and zeros at its end, so viewers draw them over the
- * region. */
+/* Writes a region's counters with the time of its start, and zeros at its end, so that viewers draw
+ * them over the region. */
 COPPER_MARK_I_COLD void copper_mark_i_usage(
 	struct copper_mark_i_event e, long long begin_ns, long long cpu_ns)
 {

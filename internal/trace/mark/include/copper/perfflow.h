@@ -4,14 +4,14 @@
  *
  *     __attribute__((annotate("@critical_path(pointcut='around')"))) void solve(void);
  *
- * The plugin is Copper's (share/copper/weave) or PerfFlowAspect's own; this header replaces its
- * runtime library. Sources need no change:
+ * The plugin is Copper's (share/copper/weave) or PerfFlowAspect's own, whose runtime library this
+ * header replaces. Source files need no changes:
  *
  *     clang -include copper/perfflow.h -fpass-plugin=copper-weave.so solve.c -pthread
  *
- * Events have the format and the file of copper/mark.h. Each region is two events, even if
- * log-event is compact, and cpu-mem-usage is ignored: the plugin's calls do not pair begins with
- * ends. */
+ * Events have the same format and go to the same file as those of copper/mark.h. Each region is two
+ * events, even if log-event is compact, and cpu-mem-usage is ignored, because the plugin's calls do
+ * not pair begins with ends. */
 #ifndef COPPER_PERFFLOW_H
 #define COPPER_PERFFLOW_H
 
@@ -29,12 +29,12 @@ extern "C" {
 #endif
 
 #ifndef __cplusplus
-/* C linkage is required: parts of the program may be C++. */
+/* Weak: present only if other parts of the program are C++. */
 extern char *copper_perfflow_i_demangler(const char *name, char *buffer, size_t *size,
 	int *status) __asm__("__cxa_demangle") __attribute__((weak));
 #endif
 
-/* Later plugin versions also pass the pointcut, in a register that is ignored here. */
+/* Later plugin versions also pass the pointcut, in a register that these functions ignore. */
 void perfflow_weave_before(int is_async, const char *module, const char *function,
 	const char *scope, const char *flow);
 void perfflow_weave_after(int is_async, const char *module, const char *function, const char *scope,
@@ -44,7 +44,7 @@ void perfflow_weave_after(int is_async, const char *module, const char *function
 }
 #endif
 
-/* The caller frees the result. NULL: the name is not mangled. */
+/* Returns the demangled name, which the caller frees, or NULL if the name is not mangled. */
 COPPER_MARK_I_COLD char *copper_perfflow_i_demangle(const char *name)
 {
 	int status;
@@ -79,7 +79,7 @@ COPPER_MARK_I_COLD void copper_perfflow_i_event(
 	free(plain);
 }
 
-/* "in", "out", or both in sequence. */
+/* flow is "in", "out", or both in sequence ("inout", "outin"). */
 COPPER_MARK_I_COLD void copper_perfflow_i_flow(const char *flow, int is_end)
 {
 	int in = !strcmp(flow, "in") || !strcmp(flow, is_end ? "outin" : "inout");

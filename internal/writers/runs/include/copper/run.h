@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copper/run.h: records a program's parameters, tags, metrics and status in addition to Copper's
- * measurements of its run. C99 and C++11, gcc and clang; needs only the C library, with -pthread
- * before glibc 2.34. See copper-runs(1).
+/* copper/run.h: records a program's parameters, tags, metrics and status next to Copper's own
+ * measurements of its run. For C99 and C++11, with gcc or clang. Needs only the C library, plus
+ * -pthread before glibc 2.34. See copper-runs(1).
  *
  *     #include <copper/run.h>
  *
@@ -10,14 +10,15 @@
  *             copper_run_metric("train_loss", train(), epoch);
  *     copper_run_status("FINISHED", "");
  *
- * Files. Each process appends lines to its own file, one write per line: in $COPPER_JOB_DIR/runs if
- * set, as in commands of copper run, else in $COPPER_STORE.d; rank 0 of the job, or the next copper
- * runs, imports them into the run store. A forked child has its own file.
+ * Each process appends lines to its own file, one write per line. The file is in
+ * $COPPER_JOB_DIR/runs if that variable is set, as copper run does, and otherwise in
+ * $COPPER_STORE.d. Rank 0 of the job, or the next copper runs command, imports the lines into the
+ * run store. A forked child gets its own file.
  *
- * Errors are printed once on standard error and never stop the program: without a writable
+ * Only the first error is printed on standard error, and none stops the program: without a writable
  * directory nothing is recorded, and on a full disk lines are lost. All functions are thread-safe,
- * none is async-signal-safe. A source file that defines COPPER_RUN_PRIVATE before the #include has
- * its own file. */
+ * but not async-signal-safe. A source file that defines COPPER_RUN_PRIVATE before the #include
+ * writes its own file. */
 #ifndef COPPER_RUN_H
 #define COPPER_RUN_H
 
@@ -41,19 +42,19 @@
 #endif
 
 #define COPPER_RUN_I_COLD __attribute__((unused, noinline)) static
-#define COPPER_RUN_I_KEY 255    /* maximum bytes of a key; the rest is cut off */
-#define COPPER_RUN_I_VALUE 4095 /* of a value */
+#define COPPER_RUN_I_KEY 255    /* maximum bytes in a key; the rest is cut off */
+#define COPPER_RUN_I_VALUE 4095 /* the same for a value */
 #define COPPER_RUN_I_LINE 12000 /* the longest line, escaped */
 
 /* ---- shared by all copies in a process; a new layout needs a new suffix ---- */
 
 struct copper_run_i {
 	int state;  /* 0 not initialized, 1 off, 2 on */
-	int shared; /* the file is shared by all commands of this user on this host */
-	int fd;     /* 0: none; negative: the error of opening */
+	int shared; /* all commands of this user on this host share the file */
+	int fd;     /* 0: none; negative: -errno from open */
 	int told, torn, hooked;
 	long long checked_ns, size, most; /* most: RLIMIT_FSIZE */
-	unsigned long long random;        /* shared by this process and its forked children */
+	unsigned long long random;        /* inherited by forked children */
 	dev_t device;
 	ino_t inode;
 	char id[17]; /* of the run; "-": the job's run */
@@ -79,7 +80,7 @@ COPPER_RUN_I_SHARED pthread_mutex_t copper_run_i_lock_1 = PTHREAD_MUTEX_INITIALI
 }
 #endif
 
-/* Installed in this directory. */
+/* Installed in the same directory. */
 #include "run_i_file.h"
 
 #include "run_i_number.h"
@@ -88,19 +89,19 @@ COPPER_RUN_I_SHARED pthread_mutex_t copper_run_i_lock_1 = PTHREAD_MUTEX_INITIALI
 
 /* ---- for programs ---- */
 
-/* A parameter of the run: an input chosen before it starts. */
+/* Records a parameter of the run: an input chosen before it starts. */
 static inline void copper_run_param(const char *key, const char *value)
 {
 	copper_run_i_pair("param", key, value);
 }
 
-/* A tag: a fact about the run. "name" and "group" set the run's own. */
+/* Records a tag: a fact about the run. The keys "name" and "group" set the run's name and group. */
 static inline void copper_run_tag(const char *key, const char *value)
 {
 	copper_run_i_pair("tag", key, value);
 }
 
-/* A value at a step >= 0. The last value of a step wins. */
+/* Records a value at a step >= 0. If a step has several values, the last one wins. */
 static inline void copper_run_metric(const char *key, double value, long long step)
 {
 	struct copper_run_i_text t;
@@ -110,7 +111,7 @@ static inline void copper_run_metric(const char *key, double value, long long st
 	copper_run_i_put(&t);
 }
 
-/* n metrics at one step, in one write. */
+/* Records n metrics at one step, in one write where possible. */
 COPPER_RUN_I_COLD void copper_run_metrics(
 	const char *const *keys, const double *values, size_t n, long long step)
 {
@@ -127,7 +128,7 @@ COPPER_RUN_I_COLD void copper_run_metrics(
 	}
 }
 
-/* The final status: "FINISHED", or "FAILED" and the reason (or ""). */
+/* Records the final status: "FINISHED", or "FAILED" with a reason (or ""). */
 COPPER_RUN_I_COLD void copper_run_status(const char *word, const char *reason)
 {
 	struct copper_run_i_text t;
@@ -140,7 +141,7 @@ COPPER_RUN_I_COLD void copper_run_status(const char *word, const char *reason)
 	copper_run_i_put(&t);
 }
 
-/* The run's identifier; "-": that of the job, which has no store; "": nothing is recorded. */
+/* The run's identifier; "-": the run of a job without a store; "": nothing is recorded. */
 COPPER_RUN_I_COLD const char *copper_run_id(void)
 {
 	const char *id;

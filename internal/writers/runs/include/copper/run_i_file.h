@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A part of copper/run.h: the file of a process. The caller holds the lock. */
+/* Part of copper/run.h: the file of a process. The caller holds the lock. */
 
 COPPER_RUN_I_COLD long long copper_run_i_now(void)
 {
@@ -25,8 +25,8 @@ COPPER_RUN_I_COLD void copper_run_i_say(const char *what, int error)
 
 /* ---- which run ---- */
 
-/* Processes of one launch share a run: an FNV-1a hash of the launch's identity. A job script or an
- * interactive shell of a job does not count as a launch. */
+/* All processes of one launch share a run, identified by an FNV-1a hash of the launch's identity.
+ * Returns 0 outside a launch; a batch script or an interactive job shell is not a launch. */
 COPPER_RUN_I_COLD unsigned long long copper_run_i_launch(void)
 {
 	static const char *const names[] = {"SLURM_CLUSTER_NAME", "SLURM_JOB_ID", "SLURM_STEP_ID",
@@ -79,7 +79,8 @@ COPPER_RUN_I_COLD void copper_run_i_name(int in_job)
 
 /* ---- file header ---- */
 
-/* Resource information for a run outside of a Copper job. Returns the number of bytes added. */
+/* Writes resource information for a run outside of a Copper job. Returns the number of bytes
+ * written. */
 COPPER_RUN_I_COLD size_t copper_run_i_resource(char *out, size_t size, const char *host)
 {
 	static const char *const of[][2] = {{"slurm.job_id", "SLURM_JOB_ID"},
@@ -120,7 +121,7 @@ COPPER_RUN_I_COLD size_t copper_run_i_head(char *out, size_t size)
 
 /* ---- opening ---- */
 
-/* In a forked child: drops the parent's file. */
+/* Runs in a forked child: drops the parent's file. */
 COPPER_RUN_I_COLD void copper_run_i_forked(void)
 {
 	if (copper_run_i_1.fd > 0)
@@ -138,8 +139,9 @@ COPPER_RUN_I_COLD void copper_run_i_let_go(void)
 	pthread_mutex_unlock(&copper_run_i_lock_1);
 }
 
-/* Runs before any thread can hold the lock: a child forked without handlers would inherit it locked
- * forever. Also before any child of the same run is forked. */
+/* Runs before any thread can hold the lock, because a child forked without these handlers could
+ * inherit it locked forever; and before any fork, so that all children inherit the same random
+ * run. */
 __attribute__((constructor)) COPPER_RUN_I_COLD void copper_run_i_load(void)
 {
 	if (copper_run_i_1.hooked)
@@ -149,7 +151,7 @@ __attribute__((constructor)) COPPER_RUN_I_COLD void copper_run_i_load(void)
 	copper_run_i_1.hooked = 1;
 }
 
-/* Decides once where lines are written. */
+/* Decides once where to write lines. */
 COPPER_RUN_I_COLD int copper_run_i_start(void)
 {
 	struct copper_run_i *r = &copper_run_i_1;
@@ -192,8 +194,8 @@ static inline int copper_run_i_on(void)
 	return copper_run_i_1.state ? copper_run_i_1.state == 2 : copper_run_i_start();
 }
 
-/* Creates the file under its n-th candidate name. Earlier names may be taken by a process that had
- * the same PID before, or has it in another container, or by this process before an exec. */
+/* Creates the file under its n-th candidate name. Earlier names may belong to a process that had
+ * the same PID before or has it in another container, or to this process before an exec. */
 COPPER_RUN_I_COLD int copper_run_i_create(int n)
 {
 	struct copper_run_i *r = &copper_run_i_1;
@@ -209,7 +211,7 @@ COPPER_RUN_I_COLD int copper_run_i_create(int n)
 		0666);
 }
 
-/* Duplicates fd far above the descriptors that the program gets next. */
+/* Moves fd far above the descriptors that the program will get next. */
 COPPER_RUN_I_COLD int copper_run_i_above(int fd)
 {
 	int other = fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 200);
@@ -221,7 +223,7 @@ COPPER_RUN_I_COLD int copper_run_i_above(int fd)
 	return other;
 }
 
-/* Returns 0 or an errno value; on error, r->fd is the negated value. */
+/* Returns 0 or a positive errno; on error, sets r->fd to its negation. */
 COPPER_RUN_I_COLD int copper_run_i_open(void)
 {
 	struct copper_run_i *r = &copper_run_i_1;
@@ -259,9 +261,9 @@ COPPER_RUN_I_COLD int copper_run_i_open(void)
 
 /* ---- writing ---- */
 
-/* The program may close the descriptor and later reuse its number for another file. Checking costs
- * as much as writing, so it is limited to once per millisecond, like retries after a failed
- * open. */
+/* The program may close our descriptor, and its number may be reused for another file. Checking
+ * costs as much as a write, so check at most once per millisecond. The same limit applies to
+ * retries after a failed open. */
 COPPER_RUN_I_COLD int copper_run_i_check(long long now_ns)
 {
 	struct copper_run_i *r = &copper_run_i_1;
@@ -275,7 +277,7 @@ COPPER_RUN_I_COLD int copper_run_i_check(long long now_ns)
 		st.st_nlink)
 		return 0;
 	error = copper_run_i_open();
-	/* These errors are permanent, and retries are expensive. */
+	/* These errors are permanent, and retrying is expensive. */
 	if (error == EACCES || error == EPERM || error == EROFS || error == ENOENT ||
 		error == ENOTDIR || error == EEXIST || error == ELOOP)
 		r->state = 1;
@@ -299,8 +301,8 @@ COPPER_RUN_I_COLD int copper_run_i_append(const char *text, size_t len)
 	return r->torn ? ENOSPC : 0;
 }
 
-/* Terminates a partial line with more separators than any line has, so it cannot be parsed as a
- * complete one. */
+/* Terminates a partial line with more separators than any valid line has, so that it cannot be
+ * mistaken for a complete one. */
 COPPER_RUN_I_COLD int copper_run_i_mend(void)
 {
 	return copper_run_i_append("\t\t\t\t\t\n", 6);

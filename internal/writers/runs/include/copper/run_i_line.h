@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A part of copper/run.h: one line of tab-separated parts. */
+/* Part of copper/run.h: one line of tab-separated fields. */
 
 struct copper_run_i_text {
 	long long now_ns;
@@ -7,7 +7,7 @@ struct copper_run_i_text {
 	char text[COPPER_RUN_I_LINE];
 };
 
-/* Adds a part, truncated to at most `most` bytes at a character boundary. */
+/* Adds a field, truncated at a character boundary to at most `most` bytes. */
 COPPER_RUN_I_COLD void copper_run_i_add(struct copper_run_i_text *t, const char *part, size_t most)
 {
 	static const char plain[] = "\\\t\n\r", coded[] = "\\tnr";

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A part of copper/run.h: numbers as locale-independent text. Method: the shortest digits within
- * half a unit in the last place (Steele and White, "How to Print Floating-Point Numbers
- * Accurately", 1990), found with exact integers of 128 bits where these suffice. */
+/* Part of copper/run.h: formats numbers independently of the locale. Prints the shortest digits
+ * within half a unit in the last place (Steele and White, "How to Print Floating-Point Numbers
+ * Accurately", 1990), found with exact 128-bit integers where those suffice. */
 
-#define COPPER_RUN_I_NUMBER 40 /* bytes of one number */
+#define COPPER_RUN_I_NUMBER 40 /* maximum bytes of a number */
 #ifndef COPPER_RUN_I_PRINT     /* a test replaces it */
 #define COPPER_RUN_I_PRINT snprintf
 #define COPPER_RUN_I_READ strtod
 #endif
 
-/* Writes n with a minimum number of digits, and returns the end. */
+/* Writes n with at least this many digits, and returns the end. */
 static inline char *copper_run_i_whole(char *out, unsigned long long n, int digits)
 {
 	char text[24];
@@ -58,8 +58,8 @@ COPPER_RUN_I_COLD char *copper_run_i_place(char *out, unsigned long long digits,
 #ifdef __SIZEOF_INT128__
 __extension__ typedef unsigned __int128 copper_run_i_wide;
 
-/* value: at least 1e-13, below 2^53 and not integral, so in `value * 10^n = product / 2^s` n is 1
- * to 30, s is positive and all products fit into 128 bits. */
+/* value is at least 1e-13, below 2^53, and not an integer. So in `value * 10^n = product / 2^s`, n
+ * is 1 to 30, s is positive, and all products fit into 128 bits. */
 COPPER_RUN_I_COLD char *copper_run_i_shortest(char *out, double value)
 {
 	static const unsigned long long five[] = {1, 5, 25, 125, 625, 3125, 15625, 78125, 390625,
@@ -79,7 +79,7 @@ COPPER_RUN_I_COLD char *copper_run_i_shortest(char *out, double value)
 	product = four * power;
 	low = product - ((bits & 0xfffffffffffffULL) ? 2 : 1) * power;
 	high = product + 2 * power;
-	/* A tie of exactly half a unit reads back as the value if its last bit is 0. */
+	/* A tie at exactly half a unit reads back as the value if the value's last bit is 0. */
 	least = (unsigned long long)(low >> s) + ((bits & 1) || (low & mask) != 0);
 	most = (unsigned long long)(high >> s) - ((bits & 1) && (high & mask) == 0);
 	digits = (unsigned long long)(product >> s);
@@ -87,7 +87,8 @@ COPPER_RUN_I_COLD char *copper_run_i_shortest(char *out, double value)
 	mask = (mask >> 1) + 1; /* a half */
 	last = product > mask ? 6 : product == mask ? 5 : product ? 4 : 0;
 	inexact = 0;
-	/* The last dropped digit selects the nearest of the shortest candidates. */
+	/* Drop digits while the shorter interval still contains a number; the last one dropped
+	 * picks the nearest candidate. */
 	while (most / 10 >= (least + 9) / 10) {
 		inexact |= last != 0;
 		last = (int)(digits % 10);
@@ -102,8 +103,8 @@ COPPER_RUN_I_COLD char *copper_run_i_shortest(char *out, double value)
 }
 #endif
 
-/* Uses the C library, with the fewest digits that read back equal, and replaces the locale's
- * comma. */
+/* Uses the C library, with the fewest digits that read back as the same value, and replaces the
+ * locale's decimal separator. */
 COPPER_RUN_I_COLD char *copper_run_i_print(char *out, double value)
 {
 	char text[64], *from = text;
@@ -125,8 +126,8 @@ COPPER_RUN_I_COLD char *copper_run_i_print(char *out, double value)
 	return out;
 }
 
-/* Writes the shortest text that reads back as the same number, and returns the end: "0.1", "1e-05",
- * "-inf", "nan". */
+/* Writes the shortest text that reads back as the same number ("0.1", "1e-05", "-inf", "nan"), and
+ * returns the end. */
 COPPER_RUN_I_COLD char *copper_run_i_real(char *out, double value)
 {
 	double size = value < 0 ? -value : value;
