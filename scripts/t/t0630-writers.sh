@@ -140,7 +140,7 @@ wait_for 10 test -e "$JOB/tables/runtime-snapshot" || :
 wait_for 10 eval '[ "$(files tables/runtime-snapshot)" = "$(tagged runtime-snapshot "$tables")" ]'
 wait_for 10 test -e "$JOB/profiling/runtime-snapshot/cluster_events.csv"
 kill_node 0
-# A node killed during a snapshot may leave a temporary file, which may be cut and whose name differs
+# A node killed during a snapshot may leave a temporary file, perhaps a cut one, whose name differs
 # from those that are read.
 find "$JOB/profiling" "$JOB/tables" -regextype posix-extended -type f \
 	-regex '.*\.[0-9]+\.[[:alnum:]]{6}' -delete

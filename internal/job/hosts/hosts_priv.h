@@ -82,8 +82,8 @@ struct cop_job_column {
 	unsigned at; /* 0: the first column with an address; beyond the limit: the table has no such
 			column */
 };
-/* Finds the column from the first line of a table, which may be a header. Returns false if that
- * line does not settle it and the next one is needed. */
+/* Finds the column from the first line of a table, which may be a header. Returns false if the next
+ * line is needed, too. */
 bool cop_job_column_find(struct cop_job_column *c, const char *text, size_t len);
 /* Finds the address in a row, trimmed; false if it is NA or missing. */
 bool cop_job_column_cut(const struct cop_job_column *c, const char *text, size_t len,

@@ -219,8 +219,8 @@ static void note_if_needed(void *treeop, struct cop_op_sum *sum)
 {
 	struct cop_op *t = treeop;
 
-	/* No ancestor is alive, so this node has queried all nodes; it checks early whether the tree
-	 * can end. */
+	/* No ancestor is alive, so this node has queried all nodes; it checks early whether the
+	 * tree can end. */
 	pthread_mutex_lock(&t->lock);
 	t->look_now = t->look_now || sum->nodes;
 	pthread_mutex_unlock(&t->lock);
