@@ -51,10 +51,9 @@ struct mention {
 
 /* Shared libraries needed by files that programs have read (libraries.c). */
 struct needed {
-	char name[NEEDED_NAMES][MENTION_NAME]; /* not found yet; "": free */
-	unsigned at;                           /* next slot to write */
-	char dir[NEEDED_DIRS]
-		[COLLECTION_DIR + 1]; /* where other libraries were found, with leading slash */
+	char name[NEEDED_NAMES][MENTION_NAME];     /* not found yet; "": free */
+	unsigned at;                               /* next slot to write */
+	char dir[NEEDED_DIRS][COLLECTION_DIR + 1]; /* where others were found, with leading slash */
 	unsigned dirs;
 	uint64_t turn;
 };
@@ -62,12 +61,11 @@ struct needed {
 /* Directories in which programs look up absent names (checks.c). */
 struct absence {
 	pthread_mutex_t lock;
-	struct cop_htab dirs;  /* struct absent_dir by path; bounded */
-	struct cop_list order; /* the same, in order of access */
-	struct absent_dir
-		*expected;      /* the directory expected next if the scan continues, or NULL */
-	unsigned window, ahead; /* maximum and actual number of directories checked ahead */
-	uint64_t checked_ms;    /* time of that check */
+	struct cop_htab dirs;        /* struct absent_dir by path; bounded */
+	struct cop_list order;       /* the same, in order of access */
+	struct absent_dir *expected; /* the directory expected next in a scan, or NULL */
+	unsigned window, ahead;      /* maximum and actual number of directories checked ahead */
+	uint64_t checked_ms;         /* time of that check */
 };
 
 struct cop_guess {
